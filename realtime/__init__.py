@@ -1,0 +1,1 @@
+"""Sessions, text front end, encoders, protocols and transports."""

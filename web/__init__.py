@@ -1,0 +1,1 @@
+"""The process edge: settings, application, routes, metrics."""

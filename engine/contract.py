@@ -7,10 +7,12 @@ utterance's first sample.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+_T = TypeVar("_T")
 
 Samples = npt.NDArray[np.float32]
 """Mono PCM, float32 in [-1, 1], shape [N], at ``ModelInfo.sample_rate``."""
@@ -18,7 +20,7 @@ Samples = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class VoiceInfo:
-    """A voice that can be spoken with. ``prefix_tokens`` is the length of its voice prompt in the prefix cache."""
+    """A voice that can be spoken with. ``prefix_tokens`` is the length of its prompt in the prefix cache."""
 
     name: str
     description: str
@@ -40,6 +42,12 @@ class ModelInfo:
     voices: Mapping[str, VoiceInfo]
     defaults: "Sampling"
     max_utterance_words: int
+    speed_range: tuple[float, float] = (1.0, 1.0)
+    """Slowest and fastest ``SpeechRequest.speed`` it takes; equal ends mean no control of speed."""
+
+
+def _or(value: _T | None, default: _T | None) -> _T | None:
+    return default if value is None else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +62,13 @@ class Sampling:
 
     def over(self, defaults: "Sampling") -> "Sampling":
         """These values, and ``defaults`` where one is not set."""
-        return Sampling(*(a if a is not None else b for a, b in zip(self._all(), defaults._all(), strict=True)))
-
-    def _all(self) -> tuple[float | None, float | None, int | None, float | None, int | None]:
-        return self.temperature, self.top_p, self.top_k, self.repetition_penalty, self.seed
+        return Sampling(
+            _or(self.temperature, defaults.temperature),
+            _or(self.top_p, defaults.top_p),
+            _or(self.top_k, defaults.top_k),
+            _or(self.repetition_penalty, defaults.repetition_penalty),
+            _or(self.seed, defaults.seed),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,8 @@ class WordStarted:
 @dataclass(frozen=True, slots=True)
 class SegmentDone:
     """A segment is complete. ``spoken``/``expected`` are word counts; unequal means words were skipped or
-    repeated and ``remade`` attempts did not help."""
+    repeated and ``remade`` attempts did not help.
+    """
 
     expected: int
     spoken: int
@@ -212,6 +224,6 @@ class SpeechEngine(Protocol):
         """Put the voice prompt into the prefix cache. Raises `VoiceNotFound`, `EngineDead`."""
 
     def open(self, request: SpeechRequest) -> SpeechStream:
-        """Begin an utterance. Raises `RequestRejected`, `Overloaded`, `EngineDead` before anything is spent."""
+        """Begin an utterance. Raises `RequestRejected`, `Overloaded`, `EngineDead`; nothing is spent then."""
 
     def health(self) -> EngineHealth: ...

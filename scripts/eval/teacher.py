@@ -1,7 +1,7 @@
 """The teacher's audio of the test sentences: what the model's speech is measured against.
 
-The folder holds shards as the synthesis stage writes them (`scripts.train.teacher_audio`) and the list
-of their sentences, `*sentences.tsv` or `*sentences.tsv.xz`: id <tab> kind <tab> spoken text. Utterances are found
+The folder holds shards as the synthesis writes them (`scripts.train.teacher_audio`) and the list of their
+sentences, `*sentences.tsv` or `*sentences.tsv.xz`: id <tab> kind <tab> spoken text. Utterances are found
 by what is said, whatever the punctuation, so the folder may hold more than is asked for.
 """
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.models.ember import layout
 from engine.models.ember.codec import EmberCodec
 from scripts.eval.audio import Wave, read_wave
+from scripts.train.sequences import audio_tokens
+from scripts.train.tokens import word_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +37,15 @@ class Voice:
     vector: Tensor
 
 
-def audio_tokens(codes: list[int], word_starts: list[int]) -> list[int]:
-    """Codes to token ids, with `WORD` right before the first code of every word.
+def reference_tokens(codes: NDArray[np.integer], word_starts: Sequence[int]) -> list[int]:
+    """Token ids of reference audio, `WORD` where training puts it.
 
     Args:
         codes: codec codes.
         word_starts: first sample of every word, ascending; empty if unknown.
     """
-    at = [start // layout.SAMPLES_PER_CODE for start in word_starts]
-    tokens: list[int] = []
-    for i, code in enumerate(codes):
-        tokens += [layout.WORD] * at.count(i)
-        tokens.append(layout.CODE_BASE + code)
-    return tokens
+    at = word_codes(np.asarray(word_starts, np.int64), layout.SAMPLES_PER_CODE, len(codes))
+    return [int(token) for token in audio_tokens(codes, at)]
 
 
 def load_voice(folder: Path, codec: EmberCodec) -> Voice:
@@ -62,7 +62,7 @@ def load_voice(folder: Path, codec: EmberCodec) -> Voice:
     tokens = (
         [int(token) for token in np.load(stored_tokens)]
         if stored_tokens.is_file()
-        else audio_tokens(codec.encode(tensor)[0].tolist(), about.get("word_starts", []))
+        else reference_tokens(codec.encode(tensor)[0].numpy(), about.get("word_starts", []))
     )
     vector = (
         torch.from_numpy(np.load(stored_vector).astype(np.float32)).reshape(1, -1)

@@ -1,0 +1,1 @@
+"""Building the embedded voice: sentences, teacher audio, codec, language model."""

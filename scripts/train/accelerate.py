@@ -59,6 +59,7 @@ def prepare(trainer: CodecTrainer, mode: Mode) -> Callable[[], None]:
         compile_parts(trainer)
     for _ in range(2):
         trainer.step()
+        trainer.evaluate()
     cuda = trainer.device.startswith("cuda")
     run = capture(trainer) if cuda and mode in (Mode.FULL, Mode.GRAPH) else trainer.step
     trainer.restore(saved)

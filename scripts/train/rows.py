@@ -57,6 +57,7 @@ class Corpus:
         held_out = teacher_audio.is_validation(found.sentence)
         self.training = np.nonzero(good & ~held_out)[0]
         self.validation = np.nonzero(good & held_out)[0]
+        self._trainable = good & ~held_out
         self.hours = found.lengths[self.training].sum() / 50 / 3600
         speaker = found.speaker[self.training]
         self._by_speaker = {s: self.training[speaker == s] for s in np.unique(speaker)}
@@ -82,6 +83,20 @@ class Corpus:
                 return int(candidate)
         return None
 
+    def _followers(self, index: int, count: int, reference: int | None) -> list[int]:
+        """Up to `count` utterances that the teacher spoke right after `index`, in one breath with it."""
+        found: list[int] = []
+        if not self._trainable[index]:
+            return found
+        for following in range(index + 1, index + 1 + count):
+            usable = following < len(self._codes) and self._trainable[following]
+            if not usable or following == reference:
+                break
+            if self._codes.speaker[following] != self._codes.speaker[index]:
+                break
+            found.append(following)
+        return found
+
     def sequence(self, index: int, rng: np.random.Generator) -> Sequence:
         """One training example that begins with utterance `index`."""
         made = Sequence()
@@ -94,11 +109,7 @@ class Corpus:
             interleaved = bool(form >= _FULL)
             sequences.add_segment(made, self.spoken(index), rng, interleaved=interleaved)
             return made
-        chosen = [index]
-        for _ in range(int(rng.integers(1, _MOST_SEGMENTS))):
-            follower = self.reference(index, rng)
-            if follower is not None and follower not in (*chosen, reference):
-                chosen.append(follower)
+        chosen = [index, *self._followers(index, int(rng.integers(1, _MOST_SEGMENTS)), reference)]
         for each in chosen:
             interleaved = bool(rng.random() < 0.5)
             sequences.add_segment(made, self.spoken(each), rng, interleaved=interleaved)

@@ -47,23 +47,30 @@ END
 synthesise() {
   [ -e "$work/synth.done" ] && return
   wait_for "$parts/teacher.npz.xz"; wait_for "$parts/jobs.npz"
-  local workers=${SYNTH_WORKERS:-8} until=$((t0 + $(limit synth_end))) rank pids=
+  local workers=${SYNTH_WORKERS:-3} until=$((t0 + $(limit synth_end))) rank pids=
   say "synthesis: $workers workers on $second"
   for rank in $(seq 0 $((workers - 1))); do
-    module synth --jobs "$parts/jobs.npz" --weights "$parts/teacher.npz.xz" --out "$work/shards" --rank "$rank" \
-      --workers "$workers" --device "$second" --until "$until" ${SYNTH_ARGS:-} >"$work/log/synth$rank.log" 2>&1 &
-    pids="$pids $!"
+    synth_worker "$rank" "$workers" "$until" & pids="$pids $!"
   done
   reference &
   wait $pids
   say "synthesis ended"; touch "$work/synth.done"
 }
 
+synth_worker() { # RANK WORKERS UNTIL: begins again, with other file names, when it fails
+  local try=0
+  while [ "$(date +%s)" -lt "$3" ]; do
+    module synth --jobs "$parts/jobs.npz" --weights "$parts/teacher.npz.xz" --out "$work/shards" --rank "$1" \
+      --workers "$2" --device "$second" --until "$3" --prefix "k$(date +%s)-" ${SYNTH_ARGS:-} >>"$work/log/synth$1.log" 2>&1 && return
+    try=$((try + 1)); say "synthesis worker $1 failed ($try)"; sleep 3
+  done
+}
+
 reference() { # the teacher's own audio of the evaluation sentences
   [ -e "$work/reference.done" ] && return
   wait_for "$parts/ref.npz"
   module synth --jobs "$parts/ref.npz" --weights "$parts/teacher.npz.xz" --out "$work/reference" --device "$second" \
-    --once --shard-seconds 100000 --prefix ref ${REF_ARGS:-} >"$work/log/reference.log" 2>&1 || return 1
+    --once --shard-seconds 100000 --prefix ref ${REF_ARGS:-} >"$work/log/reference.log" 2>&1 || { say "reference audio failed"; return 1; }
   touch "$work/reference.done"
   for file in "$work"/reference/*.npy; do publish "ref-$(basename "$file")" "$file"; done
   say "reference audio done"

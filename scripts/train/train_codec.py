@@ -30,7 +30,7 @@ _WARM_UP_STEPS = 150
 _GAN_RAMP_STEPS = 500
 _LOWEST_RATE = 0.03
 _SAVE_EVERY_S = 60.0
-_REFRESH_EVERY = 25
+_REFRESH_EVERY = 10
 
 
 def save(codec: EmberCodec, folder: Path) -> None:

@@ -75,6 +75,13 @@ def mel_filters(n_mels: int, n_fft: int, sample_rate: int) -> Tensor:
 class Quantiser(nn.Module):
     """Finite scalar quantiser: each dimension is rounded to one of a few levels, no codebook is learnt."""
 
+    half_range: Tensor
+    offset: Tensor
+    shift: Tensor
+    width: Tensor
+    count: Tensor
+    basis: Tensor
+
     def __init__(self, levels: tuple[int, ...]) -> None:
         super().__init__()
         count = torch.tensor(levels, dtype=torch.float32)
@@ -144,22 +151,27 @@ class Block(nn.Module):
             padded: `(B, T + kernel - 1, C)`, the same with its neighbours in time.
             film: `(B, 2, C)`, scale and shift of the normalised activations.
         """
-        y = self.norm(self.depthwise(padded))
+        y: Tensor = self.norm(self.depthwise(padded))
         if film is not None:
             y = torch.addcmul(film[:, 1, None], y, 1 + film[:, 0, None])
-        return x + self.project(F.gelu(self.expand(y))) * self.gain
+        y = self.project(F.gelu(self.expand(y)))
+        return x + y * self.gain
 
 
 def _centred(x: Tensor, kernel: int) -> Tensor:
     return F.pad(x, (0, 0, kernel // 2, kernel // 2))
 
 
-def _conv(layer: nn.Conv1d, x: Tensor) -> Tensor:
-    return layer(x.transpose(1, 2)).transpose(1, 2)
+def _conv(layer: nn.Module, x: Tensor) -> Tensor:
+    y: Tensor = layer(x.transpose(1, 2))
+    return y.transpose(1, 2)
 
 
 class LogMel(nn.Module):
     """Log-mel spectrogram, `(B, N)` samples to `(B, N // hop, n_mels)`."""
+
+    filters: Tensor
+    window: Tensor
 
     def __init__(self, config: CodecConfig) -> None:
         super().__init__()
@@ -198,7 +210,8 @@ class Encoder(nn.Module):
     def features(self, wave: Tensor) -> Tensor:
         """Log-mels of the signal advanced by `encoder_shift`, so that code t is fully heard."""
         shift = self.config.encoder_shift
-        return self.mel(F.pad(wave, (0, shift))[:, shift:])
+        mel: Tensor = self.mel(F.pad(wave, (0, shift))[:, shift:])
+        return mel
 
     def network(self, mel: Tensor) -> Tensor:
         """Log-mels `(B, 2T, n_mels)` to latents `(B, T, D)`."""
@@ -209,7 +222,8 @@ class Encoder(nn.Module):
         h = _conv(self.down, h)
         for block in self.low:
             h = block(h, _centred(h, kernel))
-        return self.out(self.norm_out(h))
+        latents: Tensor = self.out(self.norm_out(h))
+        return latents
 
     def forward(self, wave: Tensor) -> Tensor:
         return self.network(self.features(wave))
@@ -293,6 +307,8 @@ class DecoderState:
 
 class Decoder(nn.Module):
     """Latent vectors and a speaker vector to a wave; causal, code i gives samples 480i to 480i + 479."""
+
+    window: Tensor
 
     def __init__(self, config: CodecConfig) -> None:
         super().__init__()
@@ -422,17 +438,20 @@ class EmberCodec(nn.Module):
         samples = self.config.code_samples
         count = -(-wave.shape[1] // samples)
         padded = F.pad(wave, (0, count * samples - wave.shape[1] + self.config.tail_pad))
-        return self.quantiser(self.encoder(padded))[1][:, :count]
+        codes: Tensor = self.quantiser(self.encoder(padded))[1]
+        return codes[:, :count]
 
     @torch.no_grad()
     def speaker(self, wave: Tensor) -> Tensor:
         """Reference samples `float32 (B, N)` at 24 kHz, best 2 s or more, to vectors `(B, 192)`."""
-        return self.speaker_encoder(wave)
+        vectors: Tensor = self.speaker_encoder(wave)
+        return vectors
 
     @torch.no_grad()
     def decode(self, codes: Tensor, spk: Tensor) -> Tensor:
         """Codes `int64 (B, T)` and speaker vectors `(B, 192)` to samples `float32 (B, T * 480)`."""
-        return self.decoder(self.quantiser.vectors(codes), spk)
+        wave: Tensor = self.decoder(self.quantiser.vectors(codes), spk)
+        return wave
 
     def init_state(self, batch: int) -> DecoderState:
         """Streaming state of `batch` streams that have said nothing yet."""

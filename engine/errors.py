@@ -9,6 +9,7 @@
     - InvalidTokens: the model gave an id outside its layout
     - VocoderFailed: codec frames could not be turned into finite samples
   - EngineDead: the engine process is gone; every request in flight gets this
+  - ModelUnusable: a model's folder is missing, incomplete or contradicts itself; nothing can start with it
 """
 
 
@@ -75,3 +76,7 @@ class EngineDead(EngineError):
     """The engine is gone. New requests work again once it has restarted."""
 
     retryable = True
+
+
+class ModelUnusable(EngineError):
+    """A model cannot be loaded. The message names the file and what is wrong with it."""

@@ -84,6 +84,11 @@ class WordFeed:
             return first, self.ends[index], True
         return first, len(self.words), False
 
+    def begun(self, index: int) -> bool:
+        """True when segment ``index`` has a word."""
+        first, count, _ = self.segment(index)
+        return count > first
+
     def over(self, index: int) -> bool:
         """True when no segment ``index`` will ever exist."""
         return self.finished and index >= len(self.ends)

@@ -1,0 +1,1 @@
+"""The models: a folder each, found by `engine.models.registry`."""

@@ -171,6 +171,11 @@ class Container:
         return header + data
 
 
+def content_type(name: str) -> str:
+    """For the HTTP header of container ``name``. Raises `FormatError` for an unknown one."""
+    return _kind(name).content_type
+
+
 def make_container(
     name: str,
     model_rate: int,
@@ -185,12 +190,10 @@ def make_container(
     the format has. ``bitrate`` in bit/s is for mp3, aac and opus. ``samples`` is the length of a wav, at its
     rate, if it is known before. Raises `FormatError`.
     """
-    if name not in _KINDS:
-        raise FormatError("response_format", name, ", ".join(CONTAINERS))
+    kind = _kind(name)
     rate = _rate(name, model_rate, sample_rate)
     if bitrate is not None:
         _check_bitrate(name, bitrate)
-    kind = _KINDS[name]
     body: Body
     if kind.av is not None:
         body = AvStream(kind.av, rate, (bitrate or _LOSSY_BITRATE) if name in _BITRATES else None)
@@ -201,6 +204,12 @@ def make_container(
     else:
         body = PcmBody()
     return Container(kind, body, Intake(model_rate, rate), rate)
+
+
+def _kind(name: str) -> _Kind:
+    if name not in _KINDS:
+        raise FormatError("response_format", name, ", ".join(CONTAINERS))
+    return _KINDS[name]
 
 
 def _rate(name: str, model_rate: int, asked: int | None) -> int:

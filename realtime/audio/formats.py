@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, Self, get_args
 Encoding = Literal["opus", "pcm_s16le", "pcm_f32le", "mulaw", "alaw"]
 Application = Literal["voip", "audio", "lowdelay"]
 
+DEFAULT_ENCODING: Final = "opus"
 ENCODINGS: Final[tuple[str, ...]] = get_args(Encoding)
 APPLICATIONS: Final[tuple[str, ...]] = get_args(Application)
 
@@ -153,7 +154,7 @@ class FormatRequest:
         Another encoding than the default's drops the defaults that were meant for that one.
         """
         base = defaults._set()
-        if self.encoding is not None and self.encoding != defaults.encoding:
+        if self.encoding is not None and self.encoding != (defaults.encoding or DEFAULT_ENCODING):
             base = {}
         return type(self)(**(base | self._set()))
 
@@ -163,7 +164,7 @@ class FormatRequest:
         Raises `FormatError`.
         """
         chosen = self._set()
-        encoding = chosen.setdefault("encoding", "opus")
+        encoding = chosen.setdefault("encoding", DEFAULT_ENCODING)
         if encoding not in ENCODINGS:
             raise FormatError("encoding", encoding, _one_of(ENCODINGS))
         if encoding != "opus":

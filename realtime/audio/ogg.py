@@ -59,23 +59,26 @@ class OggOpusWriter:
         self._pre_skip = pre_skip
         self._serial = serial
         self._vendor = vendor
-        self._sequence = 0
+        self._sequence = 2  # after the two headers
 
     def headers(self) -> bytes:
-        """The two header pages; must come first."""
-        scale = _GRANULE_RATE // self._rate
-        head = self._page(opus_head(self._pre_skip * scale, self._rate), 0, _FIRST)
-        return head + self._page(opus_tags(self._vendor), 0, 0)
+        """The two header pages; must come first, whenever they are asked for."""
+        head = opus_head(self._pre_skip * (_GRANULE_RATE // self._rate), self._rate)
+        return self._page(head, 0, _FIRST, 0) + self._page(opus_tags(self._vendor), 0, 0, 1)
 
     def packet(self, payload: bytes, end: int, *, last: bool = False) -> bytes:
         """The page of one packet. ``end`` is the decoded sample after its last that belongs to the stream."""
-        return self._page(payload, end * (_GRANULE_RATE // self._rate), _LAST if last else 0)
+        return self._next_page(payload, end * (_GRANULE_RATE // self._rate), _LAST if last else 0)
 
     def end(self) -> bytes:
         """An empty last page, for a stream whose last packet left before it was known to be the last."""
-        return self._page(None, _NO_PACKET_ENDS, _LAST)
+        return self._next_page(None, _NO_PACKET_ENDS, _LAST)
 
-    def _page(self, packet: bytes | None, granule: int, flags: int) -> bytes:
+    def _next_page(self, packet: bytes | None, granule: int, flags: int) -> bytes:
+        self._sequence += 1
+        return self._page(packet, granule, flags, self._sequence - 1)
+
+    def _page(self, packet: bytes | None, granule: int, flags: int, sequence: int) -> bytes:
         lacing = b""
         if packet is not None:
             # A packet ends with the first segment shorter than 255, so a multiple of 255 needs an empty one.
@@ -83,8 +86,7 @@ class OggOpusWriter:
             lacing = b"\xff" * full + bytes([rest])
         if len(lacing) > 255:
             raise ValueError(f"a packet of {len(packet or b'')} bytes does not fit a page of 65,024")
-        fixed = _PAGE.pack(b"OggS", 0, flags, granule, self._serial, self._sequence, 0, len(lacing))
+        fixed = _PAGE.pack(b"OggS", 0, flags, granule, self._serial, sequence, 0, len(lacing))
         page = bytearray(fixed + lacing + (packet or b""))
         page[_CRC] = ogg_crc(bytes(page)).to_bytes(4, "little")
-        self._sequence += 1
         return bytes(page)

@@ -1,28 +1,25 @@
 """Opus: one port, two bindings.
 
-- ``pyav`` (default): the libopus inside PyAV, newest, no system package. Options are fixed once it is open.
-- ``libopus``: a system libopus through opuslib-next, chosen explicitly. Bitrate, FEC and DTX can be changed
-  between two frames. Importing this module needs neither the package nor the library.
+- ``pyav`` (default): libopus through PyAV's encoder. Options are fixed once it is open, and there is no DTX.
+- ``libopus``: the library itself, chosen explicitly. Bitrate, FEC and DTX can be changed between two frames.
 
-Both release the GIL while they encode.
+Neither needs a system package: where no libopus is installed, the second takes the one inside PyAV. Both
+release the GIL while they encode.
 """
 
-from ctypes.util import find_library
 from fractions import Fraction
-from functools import cache
 from typing import Any, Final, Literal, Protocol
 
 import av
 
 from engine.contract import Samples
 from realtime.audio.formats import AudioFormat
+from realtime.audio.libopus import LibOpus, OpusUnavailable
 
 Backend = Literal["pyav", "libopus"]
 
 _HEAD_PRE_SKIP: Final = slice(10, 12)
 """Where an OpusHead holds its pre-skip: 16 bits, little endian, at 48 kHz whatever the rate."""
-_MAX_PACKET: Final = 4_000
-"""Bytes; libopus asks for this much room."""
 
 
 class OpusPort(Protocol):
@@ -49,12 +46,8 @@ class LiveOpusPort(OpusPort, Protocol):
         """Send next to nothing during silence."""
 
 
-class OpusUnavailable(RuntimeError):
-    """The direct binding was asked for and is not there. The message says what to install."""
-
-
 class PyAvOpus:
-    """libopus through PyAV.
+    """libopus through PyAV. Raises `OpusUnavailable` for options that this PyAV does not pass on.
 
     Frames go to the codec directly. ``CodecContext.encode`` would first lay a filter graph, which holds a
     thread for each core in every encoder and costs milliseconds at the first frame, only to cut frames that
@@ -78,9 +71,11 @@ class PyAvOpus:
             "vbr": "on" if fmt.vbr else "off",
             "fec": str(int(fmt.fec)),
             "packet_loss": str(fmt.packet_loss),
-            "dtx": str(int(fmt.dtx)),
+            **({"dtx": "1"} if fmt.dtx else {}),
         }
         codec.open()
+        if codec.options:  # what the codec did not take
+            raise OpusUnavailable(f"PyAV's libopus has no {', '.join(codec.options)}; backend libopus has")
         try:
             self._send: Any = codec._send_frame_and_recv
         except AttributeError:
@@ -101,61 +96,11 @@ class PyAvOpus:
         return bytes(packet)
 
 
-class SystemOpus:
-    """The system's libopus through opuslib-next. Raises `OpusUnavailable` where either is missing."""
-
-    def __init__(self, fmt: AudioFormat) -> None:
-        binding = _binding()
-        # The low-level call: the package's Encoder gives packets only as much room as the input has bytes.
-        self._encode_float: Any = binding.api.encoder.encode_float
-        application = {
-            "voip": binding.APPLICATION_VOIP,
-            "audio": binding.APPLICATION_AUDIO,
-            "lowdelay": binding.APPLICATION_RESTRICTED_LOWDELAY,
-        }[fmt.application]
-        self._owner: Any = binding.Encoder(fmt.sample_rate, 1, application)
-        self._state: Any = self._owner.encoder_state
-        self._owner.complexity = fmt.complexity
-        self._owner.vbr = int(fmt.vbr)
-        if fmt.bitrate is not None:
-            self.set_bitrate(fmt.bitrate)
-        self.set_fec(fmt.fec, fmt.packet_loss)
-        self.set_dtx(fmt.dtx)
-        self.pre_skip = int(self._owner.lookahead)
-
-    def encode(self, frame: Samples) -> bytes:
-        """See `OpusPort`."""
-        return bytes(self._encode_float(self._state, frame.tobytes(), len(frame), _MAX_PACKET))
-
-    def set_bitrate(self, bitrate: int) -> None:
-        """See `LiveOpusPort`."""
-        self._owner.bitrate = bitrate
-
-    def set_fec(self, on: bool, packet_loss: int) -> None:
-        """See `LiveOpusPort`."""
-        self._owner.inband_fec = int(on)
-        self._owner.packet_loss_perc = packet_loss
-
-    def set_dtx(self, on: bool) -> None:
-        """See `LiveOpusPort`."""
-        self._owner.dtx = int(on)
-
-
 def open_opus(fmt: AudioFormat, backend: Backend = "pyav") -> OpusPort:
-    """An encoder for ``fmt``. Raises `OpusUnavailable` for ``libopus`` where it is not installed."""
-    return PyAvOpus(fmt) if backend == "pyav" else SystemOpus(fmt)
+    """An encoder for ``fmt``. Raises `OpusUnavailable` for what ``backend`` does not have here."""
+    return PyAvOpus(fmt) if backend == "pyav" else open_live_opus(fmt)
 
 
-@cache  # looking for a library runs programs and takes tens of milliseconds
-def _binding() -> Any:
-    # opuslib-next looks for the library as it is imported and raises a bare Exception when there is none.
-    if find_library("opus") is None:
-        raise OpusUnavailable("no system libopus found (Debian: libopus0); backend pyav needs none")
-    try:
-        import opuslib_next
-        import opuslib_next.api.encoder
-    except ImportError as error:
-        raise OpusUnavailable(
-            "install the package opuslib-next (extra 'opus') to use backend libopus"
-        ) from error
-    return opuslib_next
+def open_live_opus(fmt: AudioFormat) -> LiveOpusPort:
+    """An encoder that can be steered. Raises `OpusUnavailable` where there is no libopus to load."""
+    return LibOpus(fmt)

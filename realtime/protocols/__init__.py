@@ -1,0 +1,1 @@
+"""Protocol adapters: a client's messages to session commands, session events to frames. Pure."""

@@ -1,0 +1,106 @@
+"""The native protocol on a WebSocket, on any ASGI server. Moves messages; holds no logic."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from realtime.driver import ChannelClosed, SessionDriver
+from realtime.protocols.base import Adapter, Frame
+from realtime.protocols.native import PROTOCOL, NativeAdapter, error_frame
+from realtime.registry import SessionHub
+
+logger = logging.getLogger(__name__)
+
+ABORT_EXTENSION = "voxwire.abort"
+"""ASGI extension: a callable that drops the connection at once. `uvicorn_protocol` provides it."""
+
+
+class WebSocketChannel:
+    """An accepted WebSocket as a `Channel`."""
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self._websocket = websocket
+
+    async def receive(self) -> Frame:
+        """See `Channel`."""
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise ChannelClosed(f"closed by the client with code {message.get('code')}")
+        text: str | None = message.get("text")
+        if text is not None:
+            return text
+        data: bytes = message["bytes"]
+        return data
+
+    async def send(self, frame: Frame) -> None:
+        """See `Channel`."""
+        if WebSocketState.DISCONNECTED in (self._websocket.client_state, self._websocket.application_state):
+            raise ChannelClosed("the client is gone")
+        try:
+            if isinstance(frame, str):
+                await self._websocket.send_text(frame)
+            else:
+                await self._websocket.send_bytes(frame)
+        except WebSocketDisconnect as error:
+            raise ChannelClosed("the client went away while it was sent to") from error
+
+    async def close(self, code: int, reason: str) -> None:
+        """See `Channel`."""
+        if WebSocketState.DISCONNECTED in (self._websocket.client_state, self._websocket.application_state):
+            return
+        try:
+            await self._websocket.close(code, reason)
+        except WebSocketDisconnect as error:
+            raise ChannelClosed("the client went away while it was closed") from error
+
+    def abort(self) -> None:
+        """See `Channel`. Without the server's help the connection lives until its peer reads or leaves."""
+        extensions: dict[str, Any] = self._websocket.scope.get("extensions") or {}
+        drop: Callable[[], None] | None = extensions.get(ABORT_EXTENSION)
+        if drop is not None:
+            drop()
+        else:
+            logger.warning("connection left to the server: it cannot be aborted")
+
+
+async def serve(
+    websocket: WebSocket,
+    hub: SessionHub,
+    *,
+    adapter: Adapter | None = None,
+    subprotocol: str | None = PROTOCOL,
+    session_id: str | None = None,
+) -> None:
+    """Serve one session on a WebSocket that is not accepted yet, until it is closed.
+
+    Args:
+        websocket: the connection; who may use it was checked before.
+        hub: what sessions share.
+        adapter: the dialect; the native protocol by default.
+        subprotocol: chosen if the client offers it.
+        session_id: an id given out before, else a new one.
+    """
+    await accept(websocket, subprotocol)
+    channel = WebSocketChannel(websocket)
+    dialect = adapter or NativeAdapter(int(hub.limits.message_bytes))
+    await SessionDriver(hub, channel, dialect, session_id).run()
+
+
+async def refuse(websocket: WebSocket, error: Exception) -> None:
+    """Accept, say why not, and close: a browser sees no reason of a handshake that was refused."""
+    await accept(websocket, PROTOCOL)
+    text, code, reason = error_frame(error)
+    channel = WebSocketChannel(websocket)
+    try:
+        await channel.send(text)
+        await channel.close(code, reason)
+    except ChannelClosed:
+        return
+
+
+async def accept(websocket: WebSocket, subprotocol: str | None) -> None:
+    """Accept with ``subprotocol`` if the client offers it, else without one."""
+    offered = websocket.scope.get("subprotocols") or []
+    await websocket.accept(subprotocol if subprotocol in offered else None)

@@ -3,7 +3,7 @@
 Why not a library: FFT resamplers with a streaming interface (soxr) give nothing before 40 to 80 ms of input
 and then bursts, which is several times what the rest of the path needs for a first packet. This one looks
 ahead by 40 samples of the slower rate (5 ms for 8 kHz, 1.7 ms from 24 to 48 kHz), and the output does not
-depend on where the chunks were cut. It takes 20 to 75 us for 20 ms of audio.
+depend on where the chunks were cut. It takes 20 to 40 us for 20 ms of audio, 115 us to 44.1 kHz.
 
 Delay is compensated: output sample n is the input at time n / out_rate, and N samples in are
 round(N * out_rate / in_rate) samples out. Before its start and after its end the signal is silent.
@@ -26,7 +26,9 @@ _KAISER_BETA = 7.86
 _PASS_BAND = 0.937
 """Middle of the transition, as a part of the slower rate's Nyquist frequency, where 80 dB are reached."""
 _GATHER_PHASES = 8
-"""With more phases than this, one gather of all windows is quicker than a strided pass for each phase."""
+"""With more phases than this, gathering windows is quicker than a strided pass for each phase."""
+_GATHER_ROWS = 64
+"""Windows gathered at a time, so that they stay in the cache."""
 
 
 @lru_cache(maxsize=32)
@@ -99,11 +101,14 @@ class Resampler:
 
     def _filter(self, views: Float64, phase: int, count: int) -> Float64:
         up, down = self._up, self._down
-        steps = phase + np.arange(min(count, up) if up <= _GATHER_PHASES else count) * down
-        rows, phases = np.divmod(steps, up)
-        if up > _GATHER_PHASES:
-            return np.asarray(np.einsum("nk,nk->n", views[rows], self._bank[phases]))
+        many = up > _GATHER_PHASES
+        rows, phases = np.divmod(phase + np.arange(count if many else min(count, up)) * down, up)
         out = np.empty(count)
+        if many:
+            for at in range(0, count, _GATHER_ROWS):
+                part = slice(at, at + _GATHER_ROWS)
+                np.einsum("nk,nk->n", views[rows[part]], self._bank[phases[part]], out=out[part])
+            return out
         # einsum, not matmul: no BLAS threads for a few thousand products.
         for i, (row, filter_index) in enumerate(zip(rows.tolist(), phases.tolist(), strict=True)):
             of_phase = len(out[i::up])

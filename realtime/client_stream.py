@@ -83,7 +83,7 @@ class Done(msgspec.Struct, frozen=True):
     crc32: int
     audio_ms: float = 0.0
     ttfp_ms: float | None = None
-    ttfp_parts: dict[str, float | None] = msgspec.field(default_factory=dict)
+    ttfp_parts: dict[str, float] | None = None
     budget_met: bool | None = None
     text_chars: int = 0
     usage: Usage = msgspec.field(default_factory=Usage)

@@ -1,0 +1,1 @@
+"""Transports: they move bytes and hold no logic."""

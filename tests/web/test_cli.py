@@ -1,0 +1,53 @@
+"""What the command line answers without a server."""
+
+import pytest
+
+from web import say
+from web.cli import main
+
+
+@pytest.mark.parametrize("how", [[], ["--http"]])
+def test_no_server(how: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["say", "Hello.", "--url", "http://127.0.0.1:9", "--out", "absent.wav", *how]
+    assert main(arguments) == say.UNREACHABLE
+    assert "./scripts/serve" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--format", "mp3"], "opus, pcm_s16le"),
+        (["--http", "--format", "mulaw"], "mp3, opus"),
+        (["--http", "--format", "mp3"], "--out"),
+        (["--http", "--words"], "no word times"),
+    ],
+)
+def test_wrong_arguments(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["say", "Hello.", *arguments]) == say.USAGE
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://h:1", "ws://h:1/v1/stream"),
+        ("https://h/base/", "wss://h/base/v1/stream"),
+        ("ws://h/x", "ws://h/x"),
+    ],
+)
+def test_the_endpoint_follows_from_the_url(url: str, expected: str) -> None:
+    assert say.websocket_url(url) == expected
+
+
+@pytest.mark.parametrize("arguments", [["--port", "x"], ["--host", "0.0.0.0"], ["--config", "/absent.toml"]])
+def test_serve_refuses_wrong_settings(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", *arguments]) == say.USAGE
+    assert capsys.readouterr().err.startswith("voxwire serve: ")
+
+
+def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["serve", "--help"])
+    told = capsys.readouterr().out
+    assert "--limits.sessions" in told
+    assert "--insecure" in told

@@ -1,0 +1,35 @@
+"""The application: settings and an engine in, routes out."""
+
+from fastapi import FastAPI
+from starlette.responses import RedirectResponse, Response
+
+from engine.contract import SpeechEngine
+from web import faults
+from web.faults import BodyLimit
+from web.lifespan import Runtime, lifespan
+from web.routes import health, metrics, models, speech, stream, voices
+from web.settings import Settings
+
+VERSION = "0.1.0"
+
+
+def create_app(settings: Settings, engine: SpeechEngine) -> FastAPI:
+    """An application that speaks with ``engine``, which it starts and stops itself."""
+    app = FastAPI(
+        title="voxwire",
+        version=VERSION,
+        summary="Text in while it is being written, speech out.",
+        lifespan=lifespan,
+        redoc_url=None,
+    )
+    app.state.runtime = Runtime(settings, engine)
+    for module in (speech, voices, models, health, metrics, stream):
+        app.include_router(module.router)
+    app.add_api_route("/", _home, include_in_schema=False)
+    faults.install(app)
+    app.add_middleware(BodyLimit, limit=settings.body_bytes)
+    return app
+
+
+async def _home() -> Response:
+    return RedirectResponse("/docs")

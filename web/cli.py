@@ -1,0 +1,76 @@
+"""The command line: `voxwire serve` and `voxwire say`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from web import say
+from web.settings import Setting, SettingsError, describe, load
+
+EXIT_USAGE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``voxwire``. Returns the exit code."""
+    options = _parser().parse_args(arguments)
+    return int(options.run(options))
+
+
+def serve(options: argparse.Namespace) -> int:
+    """``voxwire serve``: 0 after a shutdown asked for, 1 when it cannot speak, 2 for wrong settings."""
+    paths = {setting.path for setting in describe()}
+    flags = {path: value for path, value in vars(options).items() if path in paths and value is not None}
+    try:
+        settings = load(flags, options.config)
+    except SettingsError as error:
+        print(f"voxwire serve: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    # The server's side takes seconds to import, which `say` should not wait for.
+    from engine.errors import ModelUnusable
+    from web.app import create_app
+    from web.engines import make_engine
+    from web.server import serve as run
+
+    try:
+        engine = make_engine(settings)
+    except ModelUnusable as error:
+        print(f"voxwire serve: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    print(f"voxwire: loading model {engine.info.name} ...", file=sys.stderr, flush=True)
+    return run(create_app(settings, engine), partial(print, flush=True))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="voxwire", description="Text in, speech out, while it is being written."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    server = commands.add_parser(
+        "serve",
+        help="start the server",
+        epilog="Flags can also stand in the TOML file or the environment: VOXWIRE_NAME, VOXWIRE_TABLE__NAME.",
+    )
+    server.add_argument("--config", metavar="FILE", help="TOML file with settings")
+    for setting in describe():
+        _add(server, setting)
+    server.set_defaults(run=serve)
+    speaker = commands.add_parser("say", help="speak a text through a running server")
+    say.add_arguments(speaker)
+    speaker.set_defaults(run=say.run)
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, setting: Setting) -> None:
+    flag = "--" + setting.path.replace("_", "-")
+    text = f"{setting.help} (default: {setting.default})".replace("%", "%%")
+    if setting.is_switch:
+        parser.add_argument(
+            flag, dest=setting.path, action=argparse.BooleanOptionalAction, default=None, help=text
+        )
+    else:
+        parser.add_argument(flag, dest=setting.path, metavar="X", help=text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

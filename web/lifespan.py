@@ -1,0 +1,87 @@
+"""What one server process consists of, and the order in which it starts and stops."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Literal
+
+from fastapi import FastAPI, Request
+
+from engine.contract import SpeechEngine
+from realtime.audio.formats import FormatRequest
+from realtime.options import SessionDefaults
+from realtime.registry import SessionHub
+from web.observe import Metrics
+from web.settings import Settings
+
+log = logging.getLogger("voxwire.server")
+
+
+class Runtime:
+    """The parts of a running server. Routes find it at ``app.state.runtime``."""
+
+    def __init__(self, settings: Settings, engine: SpeechEngine) -> None:
+        self.settings = settings
+        self.engine = engine
+        self.metrics = Metrics(engine)
+        self.hub = SessionHub(
+            engine,
+            limits=settings.limits,
+            defaults=SessionDefaults(
+                voice=settings.voice,
+                format=FormatRequest(settings.encoding),
+                ttfp_budget_ms=settings.ttfp_budget_ms,
+                on_budget_miss=settings.on_budget_miss,
+            ),
+            observer=self.metrics,
+            encoder_threads=settings.encoder_threads,
+        )
+        self.failure: BaseException | None = None
+        """Why the engine could not start."""
+        self.settled = asyncio.Event()
+        """The engine can speak, or could not start."""
+
+    @property
+    def status(self) -> Literal["ready", "starting", "restarting", "stopped", "draining", "failed"]:
+        """Whether it can speak now, or why not."""
+        if self.failure is not None:
+            return "failed"
+        if self.hub.draining:
+            return "draining"
+        return self.engine.health().state
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve at once; the engine starts meanwhile, and `/readyz` tells when it can speak."""
+        starting = asyncio.create_task(self.engine.start(), name="engine start")
+        starting.add_done_callback(self._started)
+        try:
+            yield
+        finally:
+            starting.cancel()
+            await asyncio.wait([starting])
+            await self.engine.stop()
+            self.hub.close()
+
+    def _started(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            self.failure = task.exception()
+            if self.failure is not None:
+                log.error("the speech engine cannot start", exc_info=self.failure)
+        self.settled.set()
+
+
+def runtime_of(request: Request) -> Runtime:
+    """The runtime, for routes: ``Depends(runtime_of)``."""
+    runtime = request.app.state.runtime
+    assert isinstance(runtime, Runtime)
+    return runtime
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """FastAPI's hook: run the application's runtime."""
+    runtime: Runtime = app.state.runtime
+    async with runtime.running():
+        yield

@@ -1,0 +1,1 @@
+"""HTTP and WebSocket routes: they validate, call, and map errors."""

@@ -1,0 +1,143 @@
+"""uvicorn with safe defaults, and a shutdown that lets people finish speaking."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from realtime.transports.uvicorn_protocol import LiveWebSocketProtocol
+from web.http_protocol import LiveHttpProtocol
+from web.lifespan import Runtime
+from web.settings import Settings
+
+log = logging.getLogger("voxwire.server")
+
+_PING_S = 20.0
+_CLOSE_S = 5
+_HEADER_BYTES = 16 << 10
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def serve(app: FastAPI, announce: Callable[[str], None]) -> int:
+    """Run ``app`` until it is told to stop; ``announce`` is told where it listens, once it can speak.
+
+    Returns the exit code: 0, or 1 when the engine could not start.
+    """
+    runtime: Runtime = app.state.runtime
+    configure_logging(runtime.settings.log_level)
+    log.info("settings %s %s", runtime.settings.fingerprint, runtime.settings.canonical())
+    Server(app, announce).run()
+    return 1 if runtime.failure is not None else 0
+
+
+class Server(uvicorn.Server):
+    """Drains before it closes, exits with 0 on SIGTERM, and says where it listens once it can speak."""
+
+    def __init__(self, app: FastAPI, announce: Callable[[str], None]) -> None:
+        self._runtime: Runtime = app.state.runtime
+        super().__init__(uvicorn_config(app, self._runtime.settings))
+        self._announce = announce
+        self._announcing: asyncio.Task[None] | None = None
+        self._second_signal = asyncio.Event()
+
+    @property
+    def port(self) -> int:
+        """The TCP port it listens at, once it does."""
+        return int(self.servers[0].sockets[0].getsockname()[1])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; the engine may still be starting."""
+        await super().startup(sockets=sockets)
+        self._announcing = asyncio.create_task(self._until_settled(), name="announce")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let running utterances finish, or a second signal come; then close everything."""
+        if self._announcing is not None:
+            self._announcing.cancel()
+        hub = self._runtime.hub
+        drain = asyncio.create_task(hub.drain(self._runtime.settings.drain_s), name="drain")
+        hurry = asyncio.create_task(self._second_signal.wait(), name="second signal")
+        await asyncio.wait([drain, hurry], return_when=asyncio.FIRST_COMPLETED)
+        for task in (drain, hurry):
+            task.cancel()
+        await asyncio.wait([drain, hurry])
+        if hub.live:
+            await hub.drain(0.0)
+        await super().shutdown(sockets=sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal drains, the second one does not wait for it, the third waits for nothing."""
+        if self._second_signal.is_set():
+            self.force_exit = True
+        elif self.should_exit:
+            self._second_signal.set()
+        self.should_exit = True
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals in the loop, and do not raise them again: a stop that was asked for is a success."""
+        loop = asyncio.get_running_loop()
+        for sig in _SIGNALS:
+            loop.add_signal_handler(sig, self.handle_exit, sig, None)
+        try:
+            yield
+        finally:
+            for sig in _SIGNALS:
+                loop.remove_signal_handler(sig)
+
+    async def _until_settled(self) -> None:
+        settings, info = self._runtime.settings, self._runtime.engine.info
+        await self._runtime.settled.wait()
+        if self._runtime.failure is not None:
+            self.should_exit = True
+            return
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        self._announce(
+            f"voxwire speaks at http://{host}:{self.port} (WebSocket ws://{host}:{self.port}/v1/stream): "
+            f"model {info.name}, {len(info.voices)} voices"
+        )
+
+
+def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """No compression of audio, small messages, keep-alive pings, bounded headers."""
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        ws=LiveWebSocketProtocol,
+        # Up to here the session itself says what is too large; beyond it the socket just closes with 1009.
+        ws_max_size=4 * settings.limits.message_bytes,
+        ws_per_message_deflate=False,
+        ws_ping_interval=_PING_S,
+        ws_ping_timeout=_PING_S,
+        http=LiveHttpProtocol,
+        h11_max_incomplete_event_size=_HEADER_BYTES,
+        backlog=settings.backlog,
+        timeout_graceful_shutdown=_CLOSE_S,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+    )
+
+
+def configure_logging(level: str) -> None:
+    """Log to stderr; of uvicorn only what went wrong."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s", level=logging.WARNING)
+    logging.getLogger("voxwire").setLevel(level.upper())
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cut)
+
+
+def _is_no_cut(record: logging.LogRecord) -> bool:
+    """A body cut on purpose is an error to uvicorn; its reason is logged where it was cut."""
+    return record.msg != "ASGI callable returned without completing response."

@@ -118,7 +118,7 @@ def save(path: Path, packs: Sequence[Pack], styles: np.ndarray) -> None:
 
 def load(path: Path) -> tuple[list[Pack], np.ndarray]:
     """Read what `save` wrote: the packs, in order, and the styles."""
-    z = np.load(path)
+    z = dict(np.load(path))  # an npz unpacks an array at every access
     tokens, first = z["tok"], np.unpackbits(z["first"])[: len(z["tok"])]
     ends = np.cumsum(z["tl"].astype(np.int64))
     packs: list[Pack] = []

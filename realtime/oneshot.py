@@ -52,6 +52,7 @@ class OneShot:
         self._track = Track(self._rate)
         self._player = Player()
         self._gap_s = 0.0
+        self._warnings: list[str] = []
         self._made = self._words = self._spoken = self._remade = 0
 
     @property
@@ -68,6 +69,8 @@ class OneShot:
         """
         self._marks.text_at = self._hub.clock.now()
         pieces = await self._off_loop(self._spoken_form)
+        for code in self._warnings:
+            self._hub.observer.warned(self.name, code)
         config = self._job.config
         request = SpeechRequest(self.name, config.voice, config.sampling, config.speed)
         async with self._hub.engine.open(request) as stream:
@@ -112,6 +115,7 @@ class OneShot:
         )
         pieces = [*front.push(self._job.text), *front.flush()]
         self._words = sum(len(piece.words) for piece in pieces)
+        self._warnings = [warning.code for piece in pieces for warning in piece.warnings]
         if not self._words:
             raise InvalidRequest("nothing in it can be spoken", "input")
         if self._words > info.max_utterance_words:

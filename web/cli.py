@@ -28,17 +28,19 @@ def serve(options: argparse.Namespace) -> int:
         return EXIT_USAGE
     # The server's side takes seconds to import, which `say` should not wait for.
     from engine.errors import ModelUnusable
+    from realtime.errors import RealtimeError
     from web.app import create_app
     from web.engines import make_engine
     from web.server import serve as run
 
     try:
         engine = make_engine(settings)
-    except ModelUnusable as error:
+        app = create_app(settings, engine)
+    except (ModelUnusable, RealtimeError) as error:
         print(f"voxwire serve: {error}", file=sys.stderr)
         return EXIT_USAGE
     print(f"voxwire: loading model {engine.info.name} ...", file=sys.stderr, flush=True)
-    return run(create_app(settings, engine), partial(print, flush=True))
+    return run(app, partial(print, flush=True))
 
 
 def _parser() -> argparse.ArgumentParser:

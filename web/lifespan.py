@@ -10,30 +10,35 @@ from fastapi import FastAPI, Request
 
 from engine.contract import SpeechEngine
 from realtime.audio.formats import FormatRequest
-from realtime.options import SessionDefaults
+from realtime.options import SessionDefaults, SessionOptions, resolve
 from realtime.registry import SessionHub
 from web.observe import Metrics
 from web.settings import Settings
 
-log = logging.getLogger("voxwire.server")
+logger = logging.getLogger(__name__)
 
 
 class Runtime:
-    """The parts of a running server. Routes find it at ``app.state.runtime``."""
+    """The parts of a running server. Routes find it at ``app.state.runtime``.
+
+    Raises `RealtimeError` when a session that sets nothing could not be opened with these settings.
+    """
 
     def __init__(self, settings: Settings, engine: SpeechEngine) -> None:
+        defaults = SessionDefaults(
+            voice=settings.voice,
+            format=FormatRequest(settings.encoding),
+            ttfp_budget_ms=settings.ttfp_budget_ms,
+            on_budget_miss=settings.on_budget_miss,
+        )
+        resolve(SessionOptions(), engine.info, defaults)
         self.settings = settings
         self.engine = engine
         self.metrics = Metrics(engine)
         self.hub = SessionHub(
             engine,
             limits=settings.limits,
-            defaults=SessionDefaults(
-                voice=settings.voice,
-                format=FormatRequest(settings.encoding),
-                ttfp_budget_ms=settings.ttfp_budget_ms,
-                on_budget_miss=settings.on_budget_miss,
-            ),
+            defaults=defaults,
             observer=self.metrics,
             encoder_threads=settings.encoder_threads,
         )
@@ -68,7 +73,7 @@ class Runtime:
         if not task.cancelled():
             self.failure = task.exception()
             if self.failure is not None:
-                log.error("the speech engine cannot start", exc_info=self.failure)
+                logger.error("the speech engine cannot start", exc_info=self.failure)
         self.settled.set()
 
 

@@ -12,7 +12,15 @@ from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 
-from realtime.client import ConnectFailed, ProtocolViolation, ServerError, StreamTruncated, Utterance, connect
+from realtime.client import (
+    ConnectFailed,
+    ProtocolViolation,
+    ServerError,
+    Session,
+    StreamTruncated,
+    Utterance,
+    connect,
+)
 from realtime.client_http import HTTP_FORMATS, PCM_RATE, speak_http
 from web.sound import open_sink, sound_module
 
@@ -25,6 +33,7 @@ _COMPRESSED = ("mp3", "opus", "aac", "flac")
 _DEFAULT_OUT = Path("say.wav")
 _READ_BYTES = 4096
 _PIECES = 64
+_KEEPALIVE_S = 15.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,6 +108,7 @@ async def _say(options: argparse.Namespace) -> None:
     ) as session:
         utterance = session.utterance()
         writing = asyncio.create_task(_write(options.text, utterance), name="text")
+        staying = asyncio.create_task(_stay(session), name="keep-alive")
         samples = printed = 0
         try:
             with open_sink(out, device, session.pcm_rate) as sink:
@@ -110,9 +120,10 @@ async def _say(options: argparse.Namespace) -> None:
                 await writing
                 await sink.finish()
         finally:
-            # Where writing failed, listening has failed too and says why.
-            writing.cancel()
-            await asyncio.wait([writing])
+            # Where these failed, listening has failed too and says why.
+            for task in (writing, staying):
+                task.cancel()
+            await asyncio.wait([writing, staying])
         for warning in session.warnings:
             _note(f"{warning.message}")
         _summary(options, out, f"{samples / session.pcm_rate:.2f} s", _ttfp(utterance))
@@ -165,6 +176,13 @@ async def _write(words: list[str], utterance: Utterance) -> None:
     async for piece in _pieces(words):
         await utterance.send(piece)
     await utterance.end()
+
+
+async def _stay(session: Session) -> None:
+    """A stall of the text is not its end."""
+    while True:
+        await asyncio.sleep(_KEEPALIVE_S)
+        await session.keepalive()
 
 
 async def _pieces(words: list[str]) -> AsyncIterator[str]:

@@ -86,7 +86,8 @@ class Model(BaseModel):
     streams_text: bool
     default_voice: str
     max_utterance_words: int
-    speed_range: tuple[float, float]
+    speed_min: float
+    speed_max: float
 
 
 class ModelList(BaseModel):

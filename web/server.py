@@ -13,11 +13,12 @@ import uvicorn
 from fastapi import FastAPI
 
 from realtime.transports.uvicorn_protocol import LiveWebSocketProtocol
+from web import logs
 from web.http_protocol import LiveHttpProtocol
 from web.lifespan import Runtime
 from web.settings import Settings
 
-log = logging.getLogger("voxwire.server")
+logger = logging.getLogger(__name__)
 
 _PING_S = 20.0
 _CLOSE_S = 5
@@ -31,8 +32,11 @@ def serve(app: FastAPI, announce: Callable[[str], None]) -> int:
     Returns the exit code: 0, or 1 when the engine could not start.
     """
     runtime: Runtime = app.state.runtime
-    configure_logging(runtime.settings.log_level)
-    log.info("settings %s %s", runtime.settings.fingerprint, runtime.settings.canonical())
+    settings = runtime.settings
+    logs.configure(settings.log_level, settings.log_format)
+    logger.info(
+        "settings", extra={"sha256": settings.fingerprint, "settings": settings.model_dump(mode="json")}
+    )
     Server(app, announce).run()
     return 1 if runtime.failure is not None else 0
 
@@ -128,16 +132,3 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
     )
-
-
-def configure_logging(level: str) -> None:
-    """Log to stderr; of uvicorn only what went wrong."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s", level=logging.WARNING)
-    logging.getLogger("voxwire").setLevel(level.upper())
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    logging.getLogger("uvicorn.error").addFilter(_is_no_cut)
-
-
-def _is_no_cut(record: logging.LogRecord) -> bool:
-    """A body cut on purpose is an error to uvicorn; its reason is logged where it was cut."""
-    return record.msg != "ASGI callable returned without completing response."

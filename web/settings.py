@@ -26,11 +26,12 @@ from pydantic_settings import (
 from realtime.audio.formats import Encoding
 from realtime.limits import Limits
 from realtime.options import OnBudgetMiss
+from web.logs import LogFormat
 
 PREFIX = "VOXWIRE_"
 _DELIMITER = "__"
-_NOT_OURS = frozenset({"CONFIG", "URL", "WHISPER"})
-"""Variables with our prefix that are no settings: the file itself, and what the clients and tools read."""
+_NOT_OURS = frozenset({"CONFIG", "WHISPER"})
+"""Variables with our prefix that are no settings: the file itself, and what the tools read."""
 
 Positive = Annotated[int, Field(gt=0)]
 
@@ -65,6 +66,7 @@ class Settings(BaseSettings):
     on_budget_miss: OnBudgetMiss = Field("continue", description="what a missed budget does by default")
     origins: tuple[str, ...] = Field((), description="pages of other origins that may open a WebSocket")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="of the server's log")
+    log_format: LogFormat = Field("auto", description="text, json, or auto: text on a terminal")
     drain_s: float = Field(10.0, ge=0, description="seconds that running utterances get at shutdown")
     body_bytes: Positive = Field(1 << 20, description="largest body of an HTTP request")
     encoder_threads: Positive = Field(2, description="threads that encode audio")

@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from realtime.oneshot import OneShot, SpeechJob
 from realtime.registry import SessionHub
 from realtime.reports import Outcome
 
-log = logging.getLogger("voxwire.http")
+logger = logging.getLogger(__name__)
 
 ABORT_STATE = "voxwire.abort"
 """Key of the ASGI scope's ``state``: a callable that drops the connection at once, if the server has one."""
@@ -138,7 +139,9 @@ class SpeechResponse(Response):
                 code = ErrorCode.DRAINING
             if code is not None:
                 outcome = "failed"
-            self._hub.observer.utterance_over(self.id, self._speech.report(outcome, code))
+            report = self._speech.report(outcome, code)
+            logger.info("utterance over", extra={"session": self.id, "report": asdict(report)})
+            self._hub.observer.utterance_over(self.id, report)
 
     async def _cancel_when_left(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -186,7 +189,7 @@ class _Reply:
     async def fail(self, fault: Fault) -> None:
         """Answer with an error, or cut the body that has begun: it is left without its last chunk."""
         self.fault = fault
-        log.warning("speech failed: session %s, %s", self._response.id, fault.code)
+        logger.warning("speech failed", extra={"session": self._response.id, "code": fault.code.value})
         if fault.code is ErrorCode.SLOW_CONSUMER:
             if self._abort is not None:
                 self._abort()  # to close in order, the server would wait for the client to read

@@ -11,7 +11,10 @@ from websockets.exceptions import InvalidStatus
 from engine.errors import EngineDead
 from engine.fake import FakeEngine, FakeTiming, Fault
 from realtime.client import connect
+from realtime.errors import NotFound
 from tests.support.running import Running, running, until
+from web.app import create_app
+from web.settings import load
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -179,3 +182,8 @@ async def test_a_second_signal_does_not_wait() -> None:
         with pytest.raises(httpx.RemoteProtocolError):
             await response.aread()
         await response.aclose()
+
+
+async def test_defaults_that_no_session_could_use_are_found_at_once() -> None:
+    with pytest.raises(NotFound, match="ada, bob"):
+        create_app(load({"voice": "eve"}), FakeEngine())

@@ -42,5 +42,6 @@ def _model(info: ModelInfo) -> Model:
         streams_text=info.streams_text,
         default_voice=info.default_voice,
         max_utterance_words=info.max_utterance_words,
-        speed_range=info.speed_range,
+        speed_min=info.speed_range[0],
+        speed_max=info.speed_range[1],
     )

@@ -22,7 +22,7 @@ _TYPES = ("audio/mpeg", "audio/opus", "audio/aac", "audio/flac", "audio/wav", "a
 _SPOKEN: Responses = {
     200: {
         "description": "Chunked audio, or events with base64 audio. Without its last chunk it is incomplete.",
-        "content": {**dict.fromkeys(_TYPES, _BINARY), "text/event-stream": {"schema": {"type": "string"}}},
+        "content": {**dict.fromkeys(_TYPES, _BINARY), "text/event-stream": {"schema": {}}},
     }
 }
 

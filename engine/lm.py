@@ -56,12 +56,11 @@ class TokenChunk:
 
 @dataclass(frozen=True, slots=True)
 class LmHealth:
-    """Live figures; ``running`` and ``waiting`` count requests, ``restarts`` since the start."""
+    """Live figures; ``running`` and ``waiting`` count requests."""
 
     state: LmState
     running: int
     waiting: int
-    restarts: int = 0
 
 
 class SpeechLM(Protocol):
@@ -72,7 +71,7 @@ class SpeechLM(Protocol):
     """Prompt and generated ids together never exceed it."""
 
     async def start(self) -> None:
-        """Load; returns when it can generate. Raises `EngineDead` with the reason when it cannot."""
+        """Load; returns when it can generate. Works again after `stop`. Raises `EngineDead` with why."""
 
     async def stop(self) -> None:
         """Free everything; running requests get `EngineDead`. Idempotent."""

@@ -13,8 +13,13 @@ from engine.intake import check_request, find_voice
 from engine.lm import LmRequest, LmSampling, SpeechLM
 from engine.models.base import SpeechModel
 from engine.stream import Parts, StreamPolicy, UtteranceStream
+from engine.supervisor import RestartPolicy, Supervisor
 from engine.vocoder import Vocoder
 
+_FIRST = -1_000_000
+"""Priority of a probe: it must not wait behind the streams it protects."""
+_MAX_WARM = 256
+"""Voices that are warmed again after a restart, latest used."""
 _GREEDY = LmSampling(temperature=0.0, top_p=1.0, top_k=0, repetition_penalty=1.0, seed=None)
 
 
@@ -29,6 +34,7 @@ class EngineSettings:
         vocoder_threads: torch threads of a vocoder step.
         retry_after_s: what a refused caller is told.
         policy: how each utterance is made.
+        restart: how a death is noticed and mended.
     """
 
     max_streams: int = 64
@@ -37,6 +43,7 @@ class EngineSettings:
     vocoder_threads: int = 1
     retry_after_s: float = 1.0
     policy: StreamPolicy = field(default_factory=StreamPolicy)
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
 
 
 class CodecLmEngine:
@@ -60,7 +67,15 @@ class CodecLmEngine:
         self._settings = settings or EngineSettings()
         self._vocoder: Vocoder[object] | None = None
         self._live: dict[str, UtteranceStream] = {}
-        self._prewarms = 0
+        self._warm: dict[tuple[str, str | None], None] = {}
+        self._requests = 0
+        self._supervisor = Supervisor(
+            self._settings.restart,
+            check=self._check,
+            probe=self._probe,
+            restart=self._restart,
+            lost=self.fail_all,
+        )
 
     @property
     def info(self) -> ModelInfo:
@@ -73,6 +88,7 @@ class CodecLmEngine:
 
     async def start(self) -> None:
         await asyncio.gather(self._lm.start(), self._start_vocoder())
+        self._supervisor.start()
 
     async def _start_vocoder(self) -> None:
         settings = self._settings
@@ -90,6 +106,7 @@ class CodecLmEngine:
         await self._vocoder.start()
 
     async def stop(self) -> None:
+        await self._supervisor.stop()
         self.fail_all(EngineDead("the engine was stopped"))
         await self._lm.stop()
         if self._vocoder is not None:
@@ -102,16 +119,26 @@ class CodecLmEngine:
 
     async def prewarm(self, voice: str, cache_salt: str | None = None) -> PrefixUsage:
         find_voice(self.info, voice)
-        prefix = self._model.voice(voice).prefix
-        self._prewarms += 1
+        usage = await self._touch(voice, cache_salt, priority=0)
+        self._warm.pop((voice, cache_salt), None)
+        self._warm[voice, cache_salt] = None
+        if len(self._warm) > _MAX_WARM:
+            del self._warm[next(iter(self._warm))]
+        return usage
+
+    async def _touch(self, voice: str, cache_salt: str | None, priority: int) -> PrefixUsage:
+        """Run a voice's prefix through the LM, which puts or keeps it in the prefix cache."""
+        prefix, layout = self._model.voice(voice).prefix, self._model.layout
+        self._requests += 1
         request = LmRequest(
-            request_id=f"prewarm-{self._prewarms}",
+            request_id=f"prefix-{self._requests}",
             # An LM never reuses the last id of a prompt: with something behind it the whole prefix is found.
-            prompt=[*prefix, *self._model.layout.text_block("", False)],
+            prompt=[*prefix, *layout.text_block("", False)],
             max_tokens=1,
-            allowed=self._model.layout.audio,
-            end=self._model.layout.end,
+            allowed=layout.audio,
+            end=layout.end,
             sampling=_GREEDY,
+            priority=priority,
             cache_salt=cache_salt,
         )
         cached = 0
@@ -124,8 +151,24 @@ class CodecLmEngine:
             raise GenerationFailed(f"no token within {timeout:.0f} s") from error
         return PrefixUsage(len(prefix), min(cached, len(prefix)))
 
+    async def _check(self) -> None:
+        await self._lm.check()
+        if self._vocoder is None or not self._vocoder.running:
+            raise EngineDead("the vocoder has stopped")
+
+    async def _probe(self) -> None:
+        await self._touch(self.info.default_voice, None, priority=_FIRST)
+
+    async def _restart(self) -> None:
+        if self._vocoder is None or not self._vocoder.running:
+            await self._start_vocoder()
+        await self._lm.stop()
+        await self._lm.start()
+        for voice, cache_salt in list(self._warm):
+            await self._touch(voice, cache_salt, priority=0)
+
     def open(self, request: SpeechRequest) -> UtteranceStream:
-        state = self._lm.health().state
+        state = self._supervisor.state
         if self._vocoder is None or state != "ready":
             raise EngineDead(f"the engine is {state}")
         check_request(self.info, request)
@@ -147,4 +190,7 @@ class CodecLmEngine:
 
     def health(self) -> EngineHealth:
         lm = self._lm.health()
-        return EngineHealth(lm.state, running=len(self._live), waiting=lm.waiting, restarts=lm.restarts)
+        state, restarts = self._supervisor.state, self._supervisor.restarts
+        if lm.state == "starting" and state == "stopped":
+            state = "starting"
+        return EngineHealth(state, running=len(self._live), waiting=lm.waiting, restarts=restarts)

@@ -6,6 +6,7 @@ knows, so that one code base serves several versions.
 
 import asyncio
 import dataclasses
+import gc
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -94,7 +95,11 @@ class VllmLM:
         engine, self._engine = self._engine, None
         self._state = "stopped"
         if engine is not None:
-            await asyncio.get_running_loop().run_in_executor(None, engine.shutdown)
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, engine.shutdown)
+            del engine
+            # It sits in reference cycles, and its finaliser fails when the interpreter is going down.
+            await loop.run_in_executor(None, gc.collect)
 
     async def generate(self, request: LmRequest) -> AsyncGenerator[TokenChunk, None]:
         check_request(request, self.vocab_size, self.max_context)
@@ -218,6 +223,7 @@ def _engine_args(settings: VllmSettings) -> dict[str, object]:
         "max_num_batched_tokens": settings.max_batched_tokens,
         "enable_prefix_caching": settings.prefix_caching,
         "scheduling_policy": "priority",
+        "use_tqdm_on_load": False,
         "generation_config": "vllm",  # ours are decided before; vLLM must not mix in the folder's
     }
 
@@ -226,7 +232,7 @@ def _set_environment(settings: VllmSettings) -> None:
     """VLLM reads these when it is imported, and its engine core when it is spawned."""
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     if settings.device == "cpu":
         # One engine process instead of two: starts in 11 s instead of 40, and no polling worker.
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")

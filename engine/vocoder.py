@@ -81,6 +81,7 @@ class Vocoder(Generic[State]):
         self._jobs: deque[_Job] = deque()  # bounded: a stream has at most one job
         self._wake = threading.Condition()
         self._running = False
+        """Written with ``_wake`` held."""
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.steps = 0
@@ -104,6 +105,11 @@ class Vocoder(Generic[State]):
             self._wake.notify()
         if self._thread is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+
+    @property
+    def running(self) -> bool:
+        """False before `start`, after `stop`, and when the worker has died."""
+        return self._running
 
     @property
     def open_streams(self) -> int:

@@ -121,6 +121,18 @@ def _weekday(match: re.Match[str], _: Left) -> str:
     return said + "," if "," in match[0] else stop_if_sentence_ends(match, said)
 
 
+def _span(match: re.Match[str], _: Left) -> str | None:
+    for names in (WEEKDAYS, MONTHS):
+        first, second = (_full_name(match[i].lower(), names) for i in (1, 2))
+        if first and second:
+            return f"{first} to {second}"
+    return None
+
+
+def _full_name(text: str, names: dict[str, str]) -> str | None:
+    return names.get(text) or (text if text in names.values() else None)
+
+
 def _year_span(match: re.Match[str], _: Left) -> str | None:
     first, second = match[1], match[2]
     if not is_year(first) or not (is_year(second) or len(second) == 2):
@@ -136,7 +148,10 @@ def _duration(match: re.Match[str], _: Left) -> str:
     return " ".join(said)
 
 
+DECADE = rule(r"'?((?:1[1-9]|20)\d0|[2-9]0)'?s\b", lambda match, _left: decade(match[1]))
+"""1990s, '90s."""
 RULES: tuple[Rule, ...] = (
+    rule(r"([A-Z][a-z]{2,8})\.?\s?[-–—]\s?([A-Z][a-z]{2,8})\b", _span),
     rule(
         r"(?P<y>[12]\d{3})-(?P<mo>\d\d)-(?P<d>\d\d)(?:[T ]" + _CLOCK.format(1) + r"(?:\.\d+)?Z?)?(?![\w-])",
         _iso,
@@ -148,6 +163,7 @@ RULES: tuple[Rule, ...] = (
         _time_range,
     ),
     rule(_CLOCK.format(1) + r"(?![\d:])" + _HALF.format(1) + "?", _time),
+    rule(r"(?P<h1>\d{1,2})\.(?P<m1>[0-5]\d)(?P<s1>(?!))?" + _HALF.format(1), _time),
     rule(r"(\d{1,4}):(\d{1,4})(?![\d:])", lambda match, _left: f"{whole(match[1])} to {whole(match[2])}"),
     rule(r"(?P<h>\d{1,2})" + _HALF.format(1), _hour),
     rule(MONTH + r"\s" + _DAY.format("day") + _ORD + r"(?:\s?[-–—]\s?" + _DAY.format("until") + _ORD + r")?"
@@ -158,7 +174,7 @@ RULES: tuple[Rule, ...] = (
     rule(r"(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)\b(?:\.,?|,)?(?=\s(?:" + MONTH + r"|\d))", _weekday),
     rule(r"(Mon|Tues?|Wed|Thu(?:rs?)?|Fri)\.", _weekday),
     rule(r"([12]\d{3})\s?[-–—]\s?(\d{4}|\d\d)(?![\w-]|[.,]\d)", _year_span),
-    rule(r"((?:1[1-9]|20)\d0|[2-9]0)'?s\b", lambda match, _left: decade(match[1])),
+    DECADE,
     rule(
         r"(?P<h>\d{1,3})\s?h(?:rs?)?\s?(?P<m>\d{1,2})\s?m(?:ins?)?\b(?:\s?(?P<s>\d{1,2})\s?s\b)?", _duration
     ),

@@ -27,8 +27,12 @@ LONG_CHARS = 140
 MAX_CHARS = 240
 """No segment gets longer: the model reads about 40 words well."""
 _COMMA_CHARS = LONG_CHARS + 40
+_STRONG_JOINT_CHARS = LONG_CHARS + 10
 _JOINT_CHARS = MAX_CHARS - 40
-_JOINTS = listed("and but or so because which that who where while when if then although though since")
+_STRONG_JOINTS = listed(
+    "because but which who where while when if although though since unless whereas before after"
+)
+_JOINTS = listed("and or so that then as to for with in on at from by of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ class TextFrontEnd:
             if self._must_end_before(read):
                 done += self._end()
             self._held.append(read.word)
-            self._length += len(read.word.spoken) + 1
+            self._length += len(read.word.spoken) + (self._length > 0)
             if self._may_end(read.mark):
                 done += self._end()
         if self._streaming and (self._held or self._warnings):
@@ -143,9 +147,12 @@ class TextFrontEnd:
 
     def _must_end_before(self, read: ReadWord) -> bool:
         """The segment is full: it ends before a word that begins a clause, at last before any word."""
-        joint = read.word.spoken.rstrip(",") in _JOINTS
-        longer = self._length + len(read.word.spoken)
-        return self._length > 0 and (longer > MAX_CHARS or (joint and longer > _JOINT_CHARS))
+        word, length = read.word.spoken, self._length
+        if length == 0:
+            return False
+        strong = word in _STRONG_JOINTS and length >= _STRONG_JOINT_CHARS
+        joint = word in _JOINTS and length >= _JOINT_CHARS
+        return strong or joint or length + 1 + len(word) > MAX_CHARS
 
     def _end(self) -> list[SpokenPiece]:
         self._segments += 1

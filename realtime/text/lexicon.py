@@ -64,7 +64,7 @@ NUMBERED = {
     "Ch": "chapter", "ch": "chapter", "Fig": "figure", "fig": "figure", "Figs": "figures", "figs": "figures",
     "Sec": "section", "Ext": "extension", "ext": "extension", "Eq": "equation", "eq": "equation",
     "Apt": "apartment", "apt": "apartment", "Ste": "suite", "Hwy": "highway", "Tel": "telephone",
-    "Rm": "room", "Pt": "part",
+    "Rm": "room", "Rs": "rupees", "Pt": "part",
 }  # fmt: skip
 """With a full stop and before a number."""
 UNIT_ABBREVIATIONS = listed(
@@ -106,7 +106,7 @@ DIGIT_NOUNS = listed(
     """
 )
 """After one of these a long number is an identifier: digit by digit."""
-PAIR_NOUNS = listed("room flight suite apartment route highway interstate bus hwy apt")
+PAIR_NOUNS = listed("room flight suite apartment route highway interstate bus hwy apt boeing airbus xbox")
 CODE_NOUNS = PAIR_NOUNS | listed(
     "gate seat unit flat row platform building block section class exhibit no number"
 )

@@ -72,6 +72,7 @@ _UNIT = rf"(?P<unit>{_NAMES}|in\.)(?![A-Za-z²³])(?P<dot>\.(?![A-Za-z]))?(?:/(?
 _FRACTION_UNIT = rf"(?:[\s-]?(?P<unit>{_NAMES}|in\.)(?![A-Za-z²³]))?"
 _VULGAR = "".join(VULGAR)
 _LARGE = {"k": "thousand", "M": "million", "B": "billion", "bn": "billion", "mn": "million", "mm": "million"}
+_ASKING = listed("what what's calculate compute multiply")
 _NOT_PLURAL = listed("was is has as this does its less")
 
 
@@ -79,8 +80,7 @@ def _unit(match: re.Match[str], left: Left) -> str | None:
     text, unit = match["n"], match["unit"].rstrip(".") if match["unit"] == "in." else match["unit"]
     one, many = UNITS[unit]
     spaced = match["gap"] == " "
-    attributive = left.last() in ("a", "an") and next_word(match)[:1].islower()
-    singular = text == "1" or match["gap"] == "-" or attributive
+    singular = text == "1" or match["gap"] == "-" or left.last() in ("a", "an")
     if re.fullmatch("[2-9]0", text) and unit == "s" and not spaced:
         return None  # a decade
     said = f"{number(text)} {one if singular else many}"
@@ -189,6 +189,20 @@ def _european(match: re.Match[str], _: Left) -> str:
     return number(amount) + _fraction_unit(match, several=True)
 
 
+def _rating(match: re.Match[str], _: Left) -> str:
+    return f"{number(match[1])} out of {whole(match[2])}"
+
+
+def _product(match: re.Match[str], left: Left) -> str:
+    product = "=" in match.string or left.any_of(_ASKING)
+    return f"{number(match['n'])} {'times' if product else 'by'}"
+
+
+def _scientific(match: re.Match[str], _: Left) -> str:
+    minus = "minus " if match[2].startswith("-") else ""
+    return f"{number(match[1])} times ten to the power of {minus}{whole(match[2].lstrip('+-'))}"
+
+
 def _spaced(match: re.Match[str], _: Left) -> str:
     return cardinal(int(match[0].replace(" ", "")))
 
@@ -225,14 +239,13 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?P<ft>(?!))?(?P<n>\d+(?:\.\d+)?)\"(?=\s?(?:monitor|tv|screen|display|wide|tall|long|deep|thick|x|by)\b|-)",
          _inches,
          re.IGNORECASE),
-    rule(r"(?P<v>[vV]\.?\s?)?(?P<n>\d+(?:\.\d+){2,5})(?![\w])", _version),
-    rule(r"(?P<v>v)(?P<n>\d+(?:\.\d+)?)(?!\w)", _version),
-    rule(r"(?P<v>V)(?P<n>\d+\.\d+)(?!\w)", _version),
     rule(r"(?P<n>\d{1,3}(?:\.\d{3})+,\d{1,2}(?!\d)|\d+,\d{1,2}(?![\d,]))" + _FRACTION_UNIT, _european),
     rule(
         r"(?:(?P<whole>\d+)\s)?(?P<top>\d{1,4})/(?P<bottom>\d{1,4})(?!\d|[/.]\d)" + _FRACTION_UNIT,
         _fraction,
     ),
+    rule(r"(\d+\.\d+)/(\d+)(?![\w/]|\.\d)", _rating),
+    rule(r"(\d+(?:\.\d+)?)[eE]([+-]?\d{1,3})(?!\w)", _scientific),
     rule(r"(?P<n>" + NUMBER + r")(?P<dash>\s[-–—−]\s?|[-–—])(?=\$?(?P<next>\d+)(?!\d))", _range),
     rule(_N + r"\s?(?:°\s?|º)(?P<scale>[CFK])?(?![A-Za-z])", _degrees),
     rule(_N + r"(?P<scale>[CF])(?![\w-])", _attached),
@@ -241,12 +254,19 @@ RULES: tuple[Rule, ...] = (
     rule(_N + r"(?P<size>k|M|B|bn|mn|mm)(?![\w])", _large),
     rule(r"(\d{3,4})\s?[xX×]\s?(\d{3,4})(?![\w])", _resolution),
     rule(r"(480|720|1080|1440|2160)([pi])\b", lambda match, _left: f"{pairs(match[1])} {match[2]}"),
-    rule(_N + r"\s?[xX×]\s?(?=\d)", lambda match, _left: f"{number(match['n'])} by"),
+    rule(_N + r"\s?[xX×]\s?(?=\d)", _product),
     rule(_N + r"\s?[*](?=\s?\d)", lambda match, _left: f"{number(match['n'])} times"),
     rule(_N + r"[xX](?![\w])", lambda match, _left: f"{number(match['n'])} x"),
     rule(r"(\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)(?!\w)", _ordinal, re.IGNORECASE),
     rule(r"(\d+|[A-Za-z])\^(-?\d{1,3})(?!\w)", _power),
     rule(r"\d{1,3}(?: \d{3}){2,4}(?![\d,.-]| \d)", _spaced),
+)  # fmt: skip
+PLAIN: tuple[Rule, ...] = (
     rule(NUMBER + NUMBER_END, _plain),
     rule(r"\d+", lambda match, _left: whole(match[0])),
-)  # fmt: skip
+)
+VERSIONS: tuple[Rule, ...] = (
+    rule(r"(?P<v>[vV]\.?\s?)?(?P<n>\d+(?:\.\d+){2,5})(?![\w])", _version),
+    rule(r"(?P<v>v)(?P<n>\d+(?:\.\d+)?)(?!\w)", _version),
+    rule(r"(?P<v>V)(?P<n>\d+\.\d+)(?!\w)", _version),
+)

@@ -63,7 +63,7 @@ def _say(match: re.Match[str], names: tuple[str, str, str, str], left: Left) -> 
     one, many, cent, cents = names
     amount = _english(match["a"])
     until, magnitude = match["b"] if "b" in match.re.groupindex else None, match["mag"]
-    attributive = left.last() in ("a", "an") and re.match(r"\s[a-z]", match.string[match.end() :]) is not None
+    attributive = left.last() in ("a", "an")
     if magnitude:
         said = number(amount) + (f" to {number(until)}" if until else "")
         said += f" {_MAGNITUDES.get(magnitude.lower(), magnitude.lower())} {one if attributive else many}"
@@ -104,10 +104,22 @@ def _cents(match: re.Match[str], _: Left) -> str:
     return f"{number(match[1])} cent{'' if match[1] == '1' else 's'}"
 
 
-RULES: tuple[Rule, ...] = (
-    rule(r"(?P<neg>[-−])?" + _SIGN.format("sign") + r"\s?" + _AMOUNT + _UNTIL + _MAGNITUDE + _PER, _signed),
+SIGN_FIRST: tuple[Rule, ...] = (
+    rule(
+        r"(?P<neg>[-−])?"
+        + _SIGN.format("sign")
+        + r"\s?"
+        + _AMOUNT
+        + _UNTIL
+        + _MAGNITUDE
+        + _PER
+        + r"(?:\s?USD\b)?",
+        _signed,
+    ),
+)
+CODE_FIRST: tuple[Rule, ...] = (rule(_CODE + r"\s?" + _AMOUNT + _UNTIL + _MAGNITUDE, _coded),)
+NUMBER_FIRST: tuple[Rule, ...] = (
     rule(_AMOUNT + _MAGNITUDE + r"\s?" + _SIGN.format("sign").replace(r"\$|", r"\$(?!\d)|") + _PER, _signed),
-    rule(_CODE + r"\s?" + _AMOUNT + _UNTIL + _MAGNITUDE, _coded),
     rule(_AMOUNT + _MAGNITUDE + r"\s?" + _CODE + r"\b" + _PER, _coded),
     rule("(" + NUMBER + r")\s?¢", _cents),
 )

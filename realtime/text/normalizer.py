@@ -26,8 +26,13 @@ _SILENT = re.compile(
     r"\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)|\]\[[^\]\s]*\]|!\[|\[\^?\d{1,3}\]|\[[ xX]\](?=\s)"
     r"|</?[A-Za-z][^<>]*>|<!--.*?-->|&(?:nbsp|quot|apos|zwj|shy|#\d{1,5});|\\(?=[^\w\s])"
 )
-_ENTITY = {"&amp;": "and", "&lt;": "less than", "&gt;": "greater than"}
-_ARROW = re.compile(r"<?[-=]+>|<[-=]{1,}")
+_SPELT = {
+    "&amp;": "and", "&lt;": "less than", "&gt;": "greater than", ">=": "greater than or equal to",
+    "<=": "less than or equal to", "!=": "not equal to", "==": "equals",
+}  # fmt: skip
+"""Signs of several characters."""
+_SEVERAL = re.compile("(?:" + "|".join(_SPELT) + ")(?![=>])")
+_ARROW = re.compile(r"<?[-=]+>|<[-=]+")
 _EMOTICON = re.compile(r"[:;=]['-]?[)(DPpOo|\]\[](?![\w])|<3(?!\d)|[xX]D(?!\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?]+")
 _SENTENCE_AFTER = re.compile(r"[\s\"'*_()]*(?:(?!I\b)[A-Z]|[\x04\n]|$)")
@@ -35,8 +40,7 @@ _SUFFIX = re.compile(r"'(?:s|t|re|ve|ll|d|m)\b")
 _UNSAID = re.compile(r"[^a-z'.,?!;:-]")
 _LETTER = re.compile(r"[a-z]")
 _NAMES = {
-    "&": "and", "=": "equals", "@": "at", "%": "percent", "×": "times", "÷": "divided by",
-    "≈": "approximately",
+    "&": "and", "=": "equals", "@": "at", "%": "percent", "×": "times", "÷": "divided by", "≈": "about",
     "≠": "not equal to", "≤": "less than or equal to", "≥": "greater than or equal to", "±": "plus or minus",
     "√": "square root of", "∞": "infinity", "§": "section", "²": "squared", "³": "cubed", "°": "degrees",
     **money.NAMES, **{letter: name for letter, name in GREEK.items() if letter != "μ"}, "μ": "mu",
@@ -51,29 +55,26 @@ _STRENGTH = {"": 0, ",": 1, "-": 1, ";": 2, ":": 3, ".": 4, "!": 5, "?": 6}
 _LEFT_WORDS = 5
 
 _LETTER_RULES: tuple[Rule, ...] = (
-    *(r for r in web.RULES if r.pattern.pattern[0] not in "#@"),
+    *web.RULES,
     *datetimes.RULES,
-    *money.RULES[:1],
-    *money.RULES[2:3],
-    *measures.RULES[4:5],
+    *money.SIGN_FIRST,
+    *money.CODE_FIRST,
+    *measures.VERSIONS,
     *words.RULES,
 )
 _DIGIT_RULES: tuple[Rule, ...] = (
-    *(r for r in web.RULES if r.pattern.pattern[0] not in "#@"),
+    *web.RULES,
     *datetimes.RULES,
+    *phones.SIGN_FIRST,
     *phones.RULES,
-    *money.RULES,
-    *measures.RULES[:-2],
+    *money.NUMBER_FIRST,
+    *measures.VERSIONS,
+    *measures.RULES,
     words.CODE,
-    *measures.RULES[-2:],
+    *measures.PLAIN,
 )
-_SIGN_RULES: tuple[Rule, ...] = (
-    *(r for r in web.RULES if r.pattern.pattern[0] in "#@"),
-    *phones.RULES[:2],
-    *money.RULES[:2],
-    *(r for r in datetimes.RULES if "'?s" in r.pattern.pattern),
-)
-_SIGNS = frozenset("#@+($€£¥₹₩₽₺₪₫฿₿-−.½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⅒")
+_SIGN_RULES: tuple[Rule, ...] = (*web.TAGS, *phones.SIGN_FIRST, *money.SIGN_FIRST, datetimes.DECADE)
+_SIGNS = frozenset("#@+($€£¥₹₩₽₺₪₫฿₿-−'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._left = Left()
+        self._aside = False
 
     def read(self, piece: Piece) -> Reading:
         """What ``piece`` says."""
@@ -251,7 +253,7 @@ class Reader:
         char = text[place]
         before = text[place - 1] if place else " "
         after = text[place + 1] if place + 1 < len(text) else " "
-        if (skipped := _SILENT.match(text, place)) or (skipped := _entity(text, place, out)):
+        if (skipped := _SILENT.match(text, place)) or (skipped := _several(text, place, out)):
             return skipped.end()
         if char in _SIGNS and not before.isalnum() and (end := self._apply(_SIGN_RULES, text, place, out)):
             return end
@@ -286,15 +288,21 @@ class Reader:
         elif char in "<>" and not number_follows:
             if spaced:
                 out.punctuate(",")
+        elif char == "#" and spaced:
+            said = "hash"
         elif char in "~#" and not (number_follows and not before.isalnum()):
             said = ""
-        elif char == "(" or char == ")":
-            if char == ")" or before == " ":
+        elif char == "(":
+            self._aside = not before.isalnum()
+            if self._aside:
+                out.punctuate(",")
+        elif char == ")":
+            if self._aside:
                 out.punctuate(",")
         elif char in _PAUSES:
             out.punctuate(",")
-        elif char == "/" and before.isdigit() and after.isdigit():
-            said = "over" if "=" in text else ""
+        elif char == "/" and number_follows and text[max(place - 2, 0) : place].rstrip()[-1:].isdigit():
+            said = "divided by" if spaced else "over" if "=" in text else ""
         elif number_follows and char in _BEFORE_NUMBER:
             said = _BEFORE_NUMBER[char]
         elif char in _NAMES:
@@ -348,12 +356,11 @@ _STOPPED = frozenset(
 )
 
 
-def _entity(text: str, place: int, out: _Sentence) -> re.Match[str] | None:
-    for entity, said in _ENTITY.items():
-        if text.startswith(entity, place):
-            out.add(said, place, place + len(entity))
-            return re.compile(re.escape(entity)).match(text, place)
-    return None
+def _several(text: str, place: int, out: _Sentence) -> re.Match[str] | None:
+    found = _SEVERAL.match(text, place)
+    if found:
+        out.add(_SPELT[found[0]], place, found.end())
+    return found
 
 
 def read_all(text: str) -> Iterator[tuple[Piece, Reading]]:

@@ -37,9 +37,11 @@ def _address(match: re.Match[str], _: Left) -> str:
     return " dot ".join(digits(group) for group in _GROUP.findall(match[0]))
 
 
-RULES: tuple[Rule, ...] = (
+SIGN_FIRST: tuple[Rule, ...] = (
     rule(r"\+\d{1,3}[ .-]?(?:\(\d{1,4}\)|\d{1,4})(?:[ .-]?\d{2,4}){1,5}(?![\w])", _international),
     rule(r"(?:1[-. ])?(?:\(\d{3}\)[ -]?|\d{3}[-. ])\d{3}[-. ]\d{4}(?![\w-])", _national),
+)
+RULES: tuple[Rule, ...] = (
     rule(
         r"\d{3}[-.]\d{4}(?![\w-]|\.\d)", lambda match, _left: grouped(match[0]) if "-" in match[0] else None
     ),

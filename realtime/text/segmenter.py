@@ -19,7 +19,6 @@ import regex
 from realtime.text.folding import (
     COMMA_LINE,
     DROPPED,
-    EMOJI,
     END,
     LINE,
     PAUSE,
@@ -41,12 +40,12 @@ WRAP_COLUMN = 56
 
 OPENERS = "\"'([{*_~`<"
 CLOSERS = "\"')]}*_~`>" + "".join(DROPPED)
-_JOINING = frozenset("-–—−.,;:!?/|&+=<>%•→×÷±°\\^" + EMOJI)
+_JOINING = frozenset("-–—−.,;:!?/|&+=<>%•→×÷±°\\^" + "".join(DROPPED))
 _CURRENCY = re.compile(r"[-+~]?(?:[A-Z]{1,3})?[$€£¥₹₩₽₿#+−–-]|[~<>≤≥±≈]|[A-Z]{3}")
 _CURRENCY_NEXT = frozenset("$€£¥₹₩₽¢%°¼½¾")
 _DAY = re.compile(r"\d{1,2}(?:st|nd|rd|th)?,")
-_MARKER = re.compile(r"#{1,6}|[-=*_]{3,}|[-*•+–|]|>+|\d{1,3}[.)]|\(?[a-zA-Z][.)]")
-_MARK_START = frozenset("-*•+–>#0123456789|(")
+_MARKER = re.compile(r"#{1,6}|[-=*_]{3,}|[-*•+–|]|>+|\d{1,3}[.)]|\(?[a-zA-Z][.)]|```[\w+-]*")
+_MARK_START = frozenset("-*•+–>#0123456789|(`")
 _OPEN_TAG = re.compile(r"<[A-Za-z/!][^>]*$|\]\([^)]*$")
 _AREA_CODE = re.compile(r"\(\d{2,5}\)")
 _GRAPHEME = regex.compile(r"\X")
@@ -262,17 +261,19 @@ def _reaches(core: str, before: str, following: str) -> bool:
     """The run's reading may depend on the one that begins with ``following``."""
     bare = core.strip(OPENERS).rstrip(CLOSERS)
     last = bare[-1:]
+    digit = following.isdigit() or following in VULGAR
+    if core == "*":
+        return digit and before[-1:].isdigit()
     if not last:
         return _OPEN_TAG.search(core) is not None
-    digit = following.isdigit() or following in VULGAR
     if last == ".":
         return digit or not digits_only(bare)
     if _OPEN_TAG.search(core):
         return True
-    if _AREA_CODE.fullmatch(core) or (bare in "-–—−xX×" and before[-1:].isdigit()):
+    if _AREA_CODE.fullmatch(core) or (bare in "-–—−xX×/÷" and before[-1:].isdigit()):
         return digit
     if last.isdigit() or last in VULGAR:
-        return digit or following.isalpha() or following in _CURRENCY_NEXT or following == "("
+        return digit or following.isalpha() or following in _CURRENCY_NEXT or following in "(*"
     if _CURRENCY.fullmatch(core) or is_month(bare) or digits_only(bare + ".") or last == ",":
         return digit or following in _CURRENCY_NEXT or (last == "," and following.isupper())
     if magnitude(bare) and before[-1:].isdigit():

@@ -155,7 +155,7 @@ def identifier(text: str) -> str:
     if text.isdigit():
         if len(text) > 4 or text[0] == "0":
             return digits(text)
-        return year(text) if is_year(text) else whole(text)
+        return year(text) if is_year(text) else pairs(text) if len(text) == 4 else whole(text)
     if text.lower() in _SPELLED_LABELS:
         return spell(text)
     if len(text) == 2 and text.lower() in ("co", "ly", "no"):

@@ -2,6 +2,7 @@
 
 import re
 
+from realtime.text.numbers import digits
 from realtime.text.rules import Left, Rule, rule
 from realtime.text.tokens import identifier
 
@@ -19,15 +20,18 @@ _MARKS = {
     "/": "slash", ".": "dot", "-": "dash", "_": "underscore", "?": "question mark", "=": "equals", "&": "and",
     "#": "hash", "%": "percent", ":": "colon", "@": "at", "+": "plus", "~": "tilde", ",": "comma",
 }  # fmt: skip
+_IP = re.compile(r"\d+(?:\.\d+){3}(?::\d+)?$")
 _PART = re.compile(r"[A-Za-z]+|\d+|.")
 _TRAILING = re.compile(r"[.,;:!?'\"*_~`)\]}>]+$")
 
 
-def spelled_out(text: str) -> str:
+def spelled_out(text: str, *, by_digit: bool = False) -> str:
     """Every part of an address: words as words, signs by their names."""
     said = []
     for part in _PART.findall(text):
-        if part.isalnum():
+        if by_digit and part.isdigit():
+            said.append(digits(part))
+        elif part.isalnum():
             said.append(identifier(part))
         elif part in _MARKS:
             said.append(_MARKS[part])
@@ -52,7 +56,7 @@ def address(text: str) -> tuple[str, bool]:
     if not slash:
         found = re.search(r"[?#]", bare)
         host, rest = (bare[: found.start()], bare[found.start() :]) if found else (bare, "")
-    said = spelled_out(host)
+    said = spelled_out(host, by_digit=_IP.match(host) is not None)
     if not rest:
         return said, False
     if len(rest) > MAX_SPOKEN_PATH:
@@ -88,6 +92,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(rf"[A-Za-z0-9_-]{{1,64}}(?:\.[A-Za-z0-9_-]{{1,64}}){{0,4}}\.(?:{_FILES})(?![\w-]|\.\w)", _file),
     rule(r"[A-Za-z0-9-]{1,40}\.js\b", _file),
+)
+TAGS: tuple[Rule, ...] = (
     rule(r"#([A-Za-z]\w{0,63})", _hashtag),
     rule(r"@([A-Za-z_][\w.-]{0,63}\w|[A-Za-z])", _handle),
 )

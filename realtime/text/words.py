@@ -120,6 +120,7 @@ RULES: tuple[Rule, ...] = (
     rule(rf"({_ABBREVIATED})\.(?!\w)", _abbreviation, re.IGNORECASE),
     rule(r"[vV]\.(?=\s)", _versus),
     rule(r"(?<![\w+/&-])([A-Z])\.(?=[ \x04])", _initial),
+    rule(r"[Tt][Ll];?[Dd][Rr]\b", lambda _match, _left: "t l d r"),
     rule(r"C\+\+", lambda _match, _left: "c plus plus"),
     rule(r"([CFGAD])#(?!\w)", lambda match, _left: f"{match[1].lower()} sharp"),
     rule(r"([ABCDF])\+(?![\w+])", lambda match, _left: f"{match[1].lower()} plus"),

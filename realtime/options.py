@@ -98,8 +98,7 @@ def resolve(options: SessionOptions, info: ModelInfo, defaults: SessionDefaults)
         sampling=options.sampling,
         language=_language(options.language or defaults.language, info),
         speed=1.0 if options.speed is None else _speed(options.speed, info),
-        segment_mode=_one_of("segment.mode", options.segment_mode, _SEGMENT_MODES)
-        or defaults.segment_mode,
+        segment_mode=_one_of("segment.mode", options.segment_mode, _SEGMENT_MODES) or defaults.segment_mode,
         min_chars=int(_within("segment.min_chars", options.min_chars, 0, _MAX_MIN_CHARS) or 0),
     )
 

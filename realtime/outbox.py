@@ -17,7 +17,6 @@ from realtime.messages import (
     WordsSpoken,
 )
 
-
 _MAX_URGENT = 256
 
 

@@ -27,7 +27,7 @@ class Track:
             return min(self.sent, self.reported)
         if now <= self.anchor_at:
             return self.anchor
-        return min(self.sent, self.anchor + int((now - self.anchor_at) * self.rate))
+        return min(self.sent, self.anchor + round((now - self.anchor_at) * self.rate))
 
     def unplayed_s(self, now: float) -> float:
         """Seconds sent and not heard yet."""

@@ -246,7 +246,7 @@ class Utterance:
         if self.complete and heard >= self._length > 0:
             cut = len(text)
         else:
-            cut = min(len(text), self.timeline.heard_chars(heard * self.model_rate // self._rate))
+            cut = self.timeline.heard_chars(heard * self.model_rate // self._rate, text)
         return UtteranceCancelled(
             utterance=self.name,
             index=self.index,

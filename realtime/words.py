@@ -65,7 +65,17 @@ class WordTimeline:
         self._spoken.append(item)
         return item
 
-    def heard_chars(self, played: int) -> int:
-        """How far the text was heard when ``played`` samples were: the end of the last item heard whole."""
+    def heard_chars(self, played: int, text: str) -> int:
+        """How much of ``text`` was heard when ``played`` samples were, in characters.
+
+        That is up to the end of the last item heard whole, with the punctuation that hangs on it.
+        """
         heard = bisect_right(self._spoken, played, key=lambda item: item.end)
-        return max((item.char_end for item in self._spoken[:heard]), default=0)
+        if heard == 0:
+            return 0
+        cut = max(item.char_end for item in self._spoken[:heard])
+        following = (word.char_start for word in self._words if word.char_start >= cut)
+        limit = min(following, default=len(text))
+        while cut < limit and not text[cut].isspace():
+            cut += 1
+        return cut

@@ -10,6 +10,7 @@ import pytest
 
 from engine.errors import EngineDead, GenerationFailed, Overloaded, VocoderFailed
 from engine.fake import FakeEngine, FakeTiming, Fault
+from realtime.clock import MonotonicClock
 from realtime.driver import SessionDriver
 from realtime.limits import Limits, Tuning
 from realtime.protocols.frames import Flags
@@ -17,6 +18,7 @@ from realtime.protocols.native import NativeAdapter
 from realtime.registry import SessionHub
 from tests.support.channels import MemoryChannel
 from tests.support.clocks import ManualClock, settle
+from tests.support.observer import RecordingObserver
 
 PCM = {"encoding": "pcm_s16le", "sample_rate": 24000}
 
@@ -31,7 +33,9 @@ async def running(
     # Generation ahead of the listener is not held back, unless a test brings the time to do so.
     tuning = Tuning() if clock else Tuning(lead_ms=600_000, close_s=0.2)
     limits = limits or Limits(send_buffer_ms=600_000)
-    hub = SessionHub(engine, limits=limits, tuning=tuning, **({"clock": clock} if clock else {}))
+    hub = SessionHub(
+        engine, limits=limits, tuning=tuning, clock=clock or MonotonicClock(), observer=RecordingObserver()
+    )
     channel = MemoryChannel()
     before = asyncio.all_tasks()
     session = asyncio.create_task(SessionDriver(hub, channel, NativeAdapter(limits.message_bytes)).run())
@@ -95,7 +99,9 @@ class TestSpeaking:
     async def test_text_stall_is_no_end(self) -> None:
         clock = ManualClock()
         async with running(clock=clock) as (client, _):
-            await client.say({"type": "session.start", "format": PCM}, {"type": "text", "text": "One two three "})
+            await client.say(
+                {"type": "session.start", "format": PCM}, {"type": "text", "text": "One two three "}
+            )
             await client.until("session.ready")
             await clock.advance(45.0, step_s=0.25)
             assert not client.messages("utterance.done")
@@ -131,7 +137,9 @@ class TestFaults:
     async def test_engine_dies_under_it(self) -> None:
         engine = FakeEngine(timing=FakeTiming(frame_s=0.01))
         async with running(engine) as (client, _):
-            await client.say({"type": "session.start", "format": PCM}, {"type": "text", "text": "One two three."})
+            await client.say(
+                {"type": "session.start", "format": PCM}, {"type": "text", "text": "One two three."}
+            )
             await client.until("utterance.start")
             engine.die()
             assert await client.until_closed() == (1011, "engine_failure")
@@ -140,7 +148,9 @@ class TestFaults:
         engine = FakeEngine()
         engine.next_faults.append(Fault(skip_words=1))
         async with running(engine) as (client, _):
-            await client.say({"type": "session.start", "format": PCM}, {"type": "text", "text": "One two three."})
+            await client.say(
+                {"type": "session.start", "format": PCM}, {"type": "text", "text": "One two three."}
+            )
             await client.say({"type": "end"})
             await client.until("utterance.done")
         assert client.messages("warning")[0]["code"] == "words_missing"
@@ -163,7 +173,9 @@ class TestFaults:
     async def test_client_vanishes(self) -> None:
         engine = FakeEngine(timing=FakeTiming(frame_s=0.005))
         async with running(engine) as (client, _):
-            await client.say({"type": "session.start", "format": PCM}, {"type": "text", "text": "One two three."})
+            await client.say(
+                {"type": "session.start", "format": PCM}, {"type": "text", "text": "One two three."}
+            )
             await client.until("utterance.start")
             assert engine.live
 
@@ -186,8 +198,7 @@ class TestBargeIn:
             await client.say({"type": "session.start", "format": PCM})
             await client.say({"type": "text", "text": "One two three four five six seven."}, {"type": "end"})
             await client.until("utterance.start")
-            while len(client.audio()) < 5:
-                await asyncio.sleep(0.001)
+            await client.until_audio(5)
             await client.say({"type": "cancel"})
             cancelled = await client.until("utterance.cancelled")
             count = len(client.audio(0))
@@ -258,7 +269,7 @@ class TestTime:
             await settle(100)
             await clock.advance(3.1, step_s=0.5)
             await clock.advance(2.1, step_s=0.5)
-            assert client.aborted
+            assert client.dropped.is_set()
 
     async def test_send_buffer_is_bounded(self) -> None:
         async with running(limits=Limits(send_buffer_ms=500)) as (client, hub):
@@ -266,11 +277,12 @@ class TestTime:
             await client.until("session.ready")
             client.reading.clear()
             await client.say({"type": "text", "text": "word " * 30 + "."}, {"type": "end"})
-            while hub.live and not client.aborted:
-                await asyncio.sleep(0.01)
-                client.reading.set() if client.aborted else None
-            client.reading.set()
-            assert client.aborted
+            async with asyncio.timeout(5):
+                await client.dropped.wait()
+        assert isinstance(hub.observer, RecordingObserver)
+        (fault,) = hub.observer.closed.values()
+        assert fault is not None
+        assert fault.code == "slow_consumer"
 
 
 class TestDrain:

@@ -16,7 +16,7 @@ class MemoryChannel:
     def __init__(self) -> None:
         self.sent: list[Frame] = []
         self.closed: tuple[int, str] | None = None
-        self.aborted = False
+        self.dropped = asyncio.Event()
         self.reading = asyncio.Event()
         self.reading.set()
         self._inbox: deque[Frame] = deque()
@@ -45,7 +45,7 @@ class MemoryChannel:
         await self._notify()
 
     def abort(self) -> None:
-        self.aborted = True
+        self.dropped.set()
 
     # --- the client's end ---
 
@@ -73,6 +73,11 @@ class MemoryChannel:
             await self._changed.wait_for(lambda: self.closed is not None)
         assert self.closed is not None
         return self.closed
+
+    async def until_audio(self, count: int) -> None:
+        """Wait for that many audio frames."""
+        async with asyncio.timeout(5), self._changed:
+            await self._changed.wait_for(lambda: len(self.audio()) >= count)
 
     def messages(self, kind: str | None = None) -> list[dict[str, Any]]:
         """JSON messages so far, of one type or all."""

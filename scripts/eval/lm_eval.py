@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ def evaluate(
         out: keep waves and tokens there.
     """
     results = Results("lm")
-    results.settings = {"sampling": dataclasses.asdict(sampling), "forms": list(forms)}
+    results.settings = {"sampling": dataclasses.asdict(sampling), "load": os.getloadavg()}
     for name, chosen in cases.items():
         teacher = judge.teacher_scores(chosen)
         if teacher:

@@ -16,6 +16,7 @@ from engine.models.ember import layout
 from engine.models.ember.codec import EmberCodec
 from scripts.eval.audio import Wave, read_wave
 from scripts.train.sequences import audio_tokens
+from scripts.train.speakers import FIXED
 from scripts.train.tokens import word_codes
 
 
@@ -24,7 +25,7 @@ class Voice:
     """One voice.
 
     Attributes:
-        speaker: the teacher's speaker id, None if unknown.
+        speaker: the teacher's speaker of this name, None if it has none.
         wave: the reference audio.
         prefix: token ids that open every sequence of this voice.
         vector: `(1, D)` conditions the decoder.
@@ -52,13 +53,13 @@ def load_voice(folder: Path, codec: EmberCodec) -> Voice:
     """Reads one voice folder.
 
     `prompt.wav` and `transcript.txt` are needed. `tokens.npy` (token ids of the reference audio with its
-    word boundaries) and `speaker.npy` are taken where they are; else the codec makes them from the audio,
+    word boundaries) and `spk.npy` are taken where they are; else the codec makes them from the audio,
     with the word starts of `voice.json` (`word_starts`, in samples) if it has them.
     """
     about = json.loads((folder / "voice.json").read_text())
     wave = read_wave(folder / "prompt.wav")
     tensor = torch.from_numpy(wave)[None]
-    stored_tokens, stored_vector = folder / "tokens.npy", folder / "speaker.npy"
+    stored_tokens, stored_vector = folder / "tokens.npy", folder / "spk.npy"
     tokens = (
         [int(token) for token in np.load(stored_tokens)]
         if stored_tokens.is_file()
@@ -69,7 +70,7 @@ def load_voice(folder: Path, codec: EmberCodec) -> Voice:
         if stored_vector.is_file()
         else codec.speaker(tensor)
     )
-    speaker = about.get("speaker_id")
+    speaker = next((fixed.id for fixed in FIXED if fixed.name == folder.name), None)
     transcript = (folder / "transcript.txt").read_text().strip()
     return Voice(folder.name, speaker, wave, layout.voice_prefix(transcript, tokens), vector)
 

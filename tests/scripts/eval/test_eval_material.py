@@ -50,20 +50,21 @@ def test_voices_are_made_from_audio_or_taken_as_stored(tmp_path: Path) -> None:
     torch.manual_seed(0)
     small = CodecConfig(dim=16, inner=16, speaker_dim=4, speaker_width=8)
     codec = EmberCodec(small).eval()
-    for name in ("ada", "bob"):
+    for name in ("ada", "kai"):
         write_wave(tmp_path / name / "prompt.wav", np.zeros(24_000, np.float32))
         (tmp_path / name / "transcript.txt").write_text("hello.\n")
-        (tmp_path / name / "voice.json").write_text(json.dumps({"speaker_id": 4, "word_starts": [960]}))
-    np.save(tmp_path / "bob" / "tokens.npy", np.array([layout.WORD, layout.CODE_BASE + 1]))
-    np.save(tmp_path / "bob" / "speaker.npy", np.ones(4, np.float16))
-    ada, bob = load_voices(tmp_path, codec)
+        (tmp_path / name / "voice.json").write_text(json.dumps({"word_starts": [960]}))
+    np.save(tmp_path / "kai" / "tokens.npy", np.array([layout.WORD, layout.CODE_BASE + 1]))
+    np.save(tmp_path / "kai" / "spk.npy", np.ones(4, np.float16))
+    ada, kai = load_voices(tmp_path, codec)
     assert len(ada.prefix) % layout.PREFIX_BLOCK == 0
     assert ada.prefix.count(layout.WORD) == 1
     assert sum(token >= layout.CODE_BASE for token in ada.prefix) == 50
     assert ada.vector.shape == (1, 4)
-    assert bob.prefix[-2:] == [layout.WORD, layout.CODE_BASE + 1]
-    assert bob.vector.tolist() == [[1.0] * 4]
-    assert bob.speaker == 4
+    assert kai.prefix[-2:] == [layout.WORD, layout.CODE_BASE + 1]
+    assert kai.vector.tolist() == [[1.0] * 4]
+    assert kai.speaker == 1
+    assert ada.speaker is None
 
 
 def test_lists_are_whole_and_speakable() -> None:

@@ -53,6 +53,7 @@ export class Session extends EventTarget {
     const utterance = new Utterance(name, this.format, (message) => this.#transport.send(message), this.#timeoutMs);
     if (this.#failure || this.closed) utterance._fail(this.#failure ?? new StreamTruncated("the session is closed"));
     else this.#utterances.set(name, utterance);
+    utterance.addEventListener("over", () => this.#utterances.delete(name));
     return utterance;
   }
 
@@ -120,11 +121,9 @@ export class Session extends EventTarget {
         break;
       case "utterance.done":
         this.#named(body)._done(body);
-        this.#utterances.delete(body.utterance);
         break;
       case "utterance.cancelled":
         this.#named(body)._cancelled(body);
-        this.#utterances.delete(body.utterance);
         break;
       case "warning":
         this.dispatchEvent(new CustomEvent("warning", { detail: { code: body.code, message: body.message } }));

@@ -76,7 +76,10 @@ export class Utterance extends EventTarget {
    */
   cancel({ playedMs } = {}) {
     this.#packets.length = 0;
-    if (!this.over) {
+    if (!this.text && !this.textEnded) {
+      // The server has never heard of it.
+      this._cancelled({ utterance: this.name, sent_ms: 0, heard_ms: 0, heard_text: "", unheard_text: "", clock: "client" });
+    } else if (!this.over) {
       this.textEnded = true;
       const played = playedMs === undefined ? {} : { played_ms: Math.max(0, playedMs) };
       this.#send({ type: "cancel", utterance: this.name, ...played });

@@ -151,6 +151,7 @@ def _duration(match: re.Match[str], _: Left) -> str:
 DECADE = rule(r"'?((?:1[1-9]|20)\d0|[2-9]0)'?s\b", lambda match, _left: decade(match[1]))
 """1990s, '90s."""
 RULES: tuple[Rule, ...] = (
+    rule(r"([A-Z])[-–]([A-Z])(?![\w-])", lambda match, _left: f"{match[1]} to {match[2]}".lower()),
     rule(r"([A-Z][a-z]{2,8})\.?\s?[-–—]\s?([A-Z][a-z]{2,8})\b", _span),
     rule(
         r"(?P<y>[12]\d{3})-(?P<mo>\d\d)-(?P<d>\d\d)(?:[T ]" + _CLOCK.format(1) + r"(?:\.\d+)?Z?)?(?![\w-])",

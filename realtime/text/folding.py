@@ -24,9 +24,8 @@ DROPPED = {
 LINE = "\f"  # a line begins; nothing is asked of the word before
 COMMA_LINE = "\v"  # a line begins and the word before it pauses
 STOP_LINE = "\n"  # a line begins and the sentence before it is over
-PAUSE = "\x0e"  # the word before it pauses
 END = "\x04"  # spoken now, whatever follows: the sentence is over
-LAYOUT = LINE + COMMA_LINE + STOP_LINE + PAUSE + END
+LAYOUT = LINE + COMMA_LINE + STOP_LINE + END
 
 VULGAR = {
     "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),

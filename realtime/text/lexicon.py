@@ -36,7 +36,8 @@ ABBREVIATIONS = {
     "capt": "captain", "lt": "lieutenant", "cmdr": "commander", "messrs": "messieurs",
     "e.g": "for example", "eg": "for example", "i.e": "that is", "ie": "that is", "vs": "versus",
     "col": "colonel", "maj": "major", "adm": "admiral", "rep": "representative", "temp": "temperature",
-    "misc": "miscellaneous", "cf": "compare", "approx": "approximately", "incl": "including",
+    "misc": "miscellaneous", "appt": "appointment", "cf": "compare", "approx": "approximately",
+    "incl": "including",
     "excl": "excluding", "viz": "namely",
     "mt": "mount", "esp": "especially", "resp": "respectively", "n.b": "note", "w.r.t": "with respect to",
     "a.k.a": "also known as", "r.s.v.p": "r s v p", "p.s": "p s",
@@ -64,7 +65,7 @@ NUMBERED = {
     "Ch": "chapter", "ch": "chapter", "Fig": "figure", "fig": "figure", "Figs": "figures", "figs": "figures",
     "Sec": "section", "Ext": "extension", "ext": "extension", "Eq": "equation", "eq": "equation",
     "Apt": "apartment", "apt": "apartment", "Ste": "suite", "Hwy": "highway", "Tel": "telephone",
-    "Rm": "room", "Rs": "rupees", "Pt": "part",
+    "Rm": "room", "Rs": "rupees", "pop": "population", "Pt": "part",
 }  # fmt: skip
 """With a full stop and before a number."""
 UNIT_ABBREVIATIONS = listed(
@@ -96,7 +97,7 @@ REGNAL = listed(
     henry elizabeth louis george edward charles william james richard napoleon philip philippe paul
     benedict pius francis nicholas peter catherine ivan alexander frederick wilhelm victoria mary
     leo gregory innocent clement urban john harald haakon gustav olav carl xvi christian ferdinand
-    alfonso felipe ramses ramesses cleopatra ptolemy darius xerxes juan umberto
+    alfonso felipe ramses ramesses cleopatra ptolemy darius xerxes juan umberto harold
     """
 )
 DIGIT_NOUNS = listed(

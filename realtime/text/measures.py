@@ -73,6 +73,8 @@ _FRACTION_UNIT = rf"(?:[\s-]?(?P<unit>{_NAMES}|in\.)(?![A-Za-z²³]))?"
 _VULGAR = "".join(VULGAR)
 _LARGE = {"k": "thousand", "M": "million", "B": "billion", "bn": "billion", "mn": "million", "mm": "million"}
 _ASKING = listed("what what's calculate compute multiply")
+_PLURAL = listed("people men women children feet")
+_DATING = YEAR_WORDS - listed("and to for between around")
 _NOT_PLURAL = listed("was is has as this does its less")
 
 
@@ -169,7 +171,7 @@ def _attached(match: re.Match[str], left: Left) -> str | None:
 
 
 def _large(match: re.Match[str], left: Left) -> str | None:
-    if match["size"] in "MB" and left.any_of(CODE_NOUNS, 2):
+    if match["size"] in "MB" and (left.any_of(CODE_NOUNS, 2) or next_word(match)[:1].isupper()):
         return None
     return f"{number(match['n'])} {_LARGE[match['size']]}"
 
@@ -194,7 +196,7 @@ def _rating(match: re.Match[str], _: Left) -> str:
 
 
 def _product(match: re.Match[str], left: Left) -> str:
-    product = "=" in match.string or left.any_of(_ASKING)
+    product = "=" in match.string or "^" in match.string or left.any_of(_ASKING)
     return f"{number(match['n'])} {'times' if product else 'by'}"
 
 
@@ -227,8 +229,14 @@ def _plain(match: re.Match[str], left: Left) -> str:
         return pairs(text)
     if is_year(text):
         following = next_word(match)
-        counted = following.islower() and following.endswith("s") and following not in _NOT_PLURAL
+        counted = (
+            (following.endswith("s") or following in _PLURAL)
+            and following.islower()
+            and following not in _NOT_PLURAL
+        )
         return cardinal(int(text)) if counted and last not in YEAR_WORDS else year(text)
+    if last in _DATING and len(text) == 4 and text.startswith("10"):
+        return year(text)
     return whole(text)
 
 
@@ -251,6 +259,7 @@ RULES: tuple[Rule, ...] = (
     rule(_N + r"(?P<scale>[CF])(?![\w-])", _attached),
     rule(_N + r"\s?%(?:-)?", lambda match, _left: f"{number(match['n'])} percent"),
     rule(_N + r"(?P<gap>[\s-]?)" + _UNIT, _unit),
+    rule(rf"({NUMBER})([kKMB])[-–](?=\d+(?:\.\d+)?\2\b)", lambda match, _left: f"{number(match[1])} to"),
     rule(_N + r"(?P<size>k|M|B|bn|mn|mm)(?![\w])", _large),
     rule(r"(\d{3,4})\s?[xX×]\s?(\d{3,4})(?![\w])", _resolution),
     rule(r"(480|720|1080|1440|2160)([pi])\b", lambda match, _left: f"{pairs(match[1])} {match[2]}"),

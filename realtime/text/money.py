@@ -43,12 +43,12 @@ _MAGNITUDES = {
 
 _SIGN = r"(?P<{0}>(?:US|CA|AU|NZ|HK|C|A|S|R)?\$|[€£¥₹₩₽₺₪₫฿₿])"
 _AMOUNT = r"(?P<a>\d{1,3}(?:\.\d{3})+,\d\d(?!\d)|\d+,\d\d(?!\d)|" + NUMBER + NUMBER_END + ")"
-_UNTIL = r"(?:\s?[-–—]\s?(?:\$|[€£¥₹])?(?P<b>" + NUMBER + NUMBER_END + "))?"
+_UNTIL = r"(?:[kKmMbB]?\s?[-–—]\s?(?:\$|[€£¥₹])?(?P<b>" + NUMBER + NUMBER_END + "))?"
 _MAGNITUDE = (
     r"(?:[\s-]?(?P<mag>(?:hundred |thousand |million )?(?:thousand|million|billion|trillion)\b|"
     r"(?:[kKmMbBtT]|[mMbB][nN]|MM|[tT]n)\b))?"
 )
-_PER = r"(?:\s?/\s?(?P<per>[A-Za-z]+))?"
+_PER = r"(?:\s?/\s?(?:(?P<per>[A-Za-z]+)|(?P<each>(?=\d))))?"
 _CODE = r"(?P<code>" + "|".join(_CODES) + ")"
 
 
@@ -77,6 +77,8 @@ def _say(match: re.Match[str], names: tuple[str, str, str, str], left: Left) -> 
     if "per" in groups and match["per"]:
         unit = match["per"]
         said += f" per {UNITS[unit][0] if unit in UNITS else unit.lower()}"
+    if "each" in groups and match["each"] is not None:
+        said += " per"
     return said
 
 

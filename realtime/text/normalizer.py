@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from engine.contract import SpokenWord
 from realtime.text import datetimes, measures, money, phones, web, words
-from realtime.text.folding import COMMA_LINE, DROPPED, EMOJI, END, GREEK, LAYOUT, PAUSE, STOP_LINE, VULGAR
+from realtime.text.folding import COMMA_LINE, DROPPED, EMOJI, END, GREEK, LAYOUT, STOP_LINE, VULGAR
 from realtime.text.lexicon import ABBREVIATIONS, BARE_ABBREVIATIONS, NUMBERED, OPEN_ABBREVIATIONS
 from realtime.text.numbers import cardinal
 from realtime.text.rules import Left, Rule
 from realtime.text.segmenter import Piece, Segmenter
 
-_FAST = re.compile(r"[a-z]{2,}(?:'[a-z]+)*(?=[\s,;!?\x0e\x04]|[.:][\s\x04])")
+_FAST = re.compile(r"[a-z]{2,}(?:'[a-z]+)*(?=[\s,;!?\x04]|[.:][\s\x04])")
 _LINE_MARK = re.compile(
     r"#{1,6}(?=\s)|>+(?=\s|$)|(?:[-*_=]\s?){3,}(?=[\s\x04]|$)|[-*+•–](?=\s)|(?:```|~~~)[\w+-]*(?=\s)"
     r"|\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?)?\|?(?=\s|$)"
@@ -36,8 +36,10 @@ _ARROW = re.compile(r"<?[-=]+>|<[-=]+")
 _EMOTICON = re.compile(r"[:;=]['-]?[)(DPpOo|\]\[](?![\w])|<3(?!\d)|[xX]D(?!\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?]+")
 _SENTENCE_AFTER = re.compile(r"[\s\"'*_()]*(?:(?!I\b)[A-Z]|[\x04\n]|$)")
+_RATE = re.compile(r"(?<=[a-z]s)/(year|month|week|day|hour|minute|second|night|person|user|yr|mo|hr|min|s)\b")
 _SUFFIX = re.compile(r"'(?:s|t|re|ve|ll|d|m)\b")
 _UNSAID = re.compile(r"[^a-z'.,?!;:-]")
+_CHUNK = re.compile(r".{1,40}")  # nobody says a longer word; a model would lose itself in it
 _LETTER = re.compile(r"[a-z]")
 _NAMES = {
     "&": "and", "=": "equals", "@": "at", "%": "percent", "×": "times", "÷": "divided by", "≈": "about",
@@ -116,7 +118,8 @@ class _Sentence:
 
     def add(self, said: str, start: int, end: int) -> None:
         """Add the words of one item that stands at folded ``start:end``."""
-        kept = [clean for clean in (_UNSAID.sub("", word) for word in said.split()) if _LETTER.search(clean)]
+        clean = (part for word in said.split() for part in _CHUNK.findall(_UNSAID.sub("", word)))
+        kept = [part for part in clean if _LETTER.search(part)]
         at = self.piece.at
         span = at[start], max(at[end], at[start] + 1)
         self.spoken += kept
@@ -208,9 +211,6 @@ class Reader:
         )
 
     def _layout(self, char: str, out: _Sentence) -> None:
-        if char == PAUSE:
-            out.punctuate(",")
-            return
         if char == COMMA_LINE:
             out.punctuate(",")
         elif char == STOP_LINE:
@@ -255,6 +255,8 @@ class Reader:
         after = text[place + 1] if place + 1 < len(text) else " "
         if (skipped := _SILENT.match(text, place)) or (skipped := _several(text, place, out)):
             return skipped.end()
+        if char == "/" and (rate := _RATE.match(text, place)):
+            return self._say(f"per {measures.UNITS.get(rate[1], (rate[1],))[0]}", rate, out)
         if char in _SIGNS and not before.isalnum() and (end := self._apply(_SIGN_RULES, text, place, out)):
             return end
         if char == "'" and (end := self._apostrophe(text, place, out)):
@@ -273,11 +275,13 @@ class Reader:
 
     def _symbol(self, text: str, place: int, before: str, after: str, out: _Sentence) -> int:
         char = text[place]
-        spaced = before in " \f\v\n\x0e" and after in " \f\v\n\x0e\x04"
+        spaced = before in " \f\v\n" and after in " \f\v\n\x04"
         number_follows = _NUMBER_FOLLOWS.match(text, place + 1) is not None
         said = ""
         if char == "+":
             said = "plus" if number_follows or before.isalnum() or spaced else ""
+        elif char in "-–—" and number_follows and before.isalnum() and self._left.numeric():
+            said = "to"
         elif char in "-−":
             if text.startswith("--", place) or spaced:
                 out.punctuate(",")

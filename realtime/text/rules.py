@@ -24,6 +24,10 @@ class Left:
         """The token before, in lower case; "" at the beginning."""
         return self.words[-1].lower() if self.words else ""
 
+    def numeric(self) -> bool:
+        """The token before is a number or an amount of money."""
+        return bool(self.words) and self.words[-1].lstrip("$€£")[:1].isdigit()
+
     def any_of(self, words: frozenset[str], count: int = 3) -> bool:
         """One of the last ``count`` tokens is among ``words``."""
         return any(word.lower() in words for word in self.words[-count:])

@@ -21,7 +21,6 @@ from realtime.text.folding import (
     DROPPED,
     END,
     LINE,
-    PAUSE,
     SCRIPT,
     STOP_LINE,
     VULGAR,
@@ -40,7 +39,7 @@ WRAP_COLUMN = 56
 
 OPENERS = "\"'([{*_~`<"
 CLOSERS = "\"')]}*_~`>" + "".join(DROPPED)
-_JOINING = frozenset("-–—−.,;:!?/|&+=<>%•→×÷±°\\^" + "".join(DROPPED))
+_JOINING = frozenset("(-–—−.,;:!?/|&+=<>%•→×÷±°\\^" + "".join(DROPPED))
 _CURRENCY = re.compile(r"[-+~]?(?:[A-Z]{1,3})?[$€£¥₹₩₽₿#+−–-]|[~<>≤≥±≈]|[A-Z]{3}")
 _CURRENCY_NEXT = frozenset("$€£¥₹₩₽¢%°¼½¾")
 _DAY = re.compile(r"\d{1,2}(?:st|nd|rd|th)?,")
@@ -48,6 +47,8 @@ _MARKER = re.compile(r"#{1,6}|[-=*_]{3,}|[-*•+–|]|>+|\d{1,3}[.)]|\(?[a-zA-Z]
 _MARK_START = frozenset("-*•+–>#0123456789|(`")
 _OPEN_TAG = re.compile(r"<[A-Za-z/!][^>]*$|\]\([^)]*$")
 _AREA_CODE = re.compile(r"\(\d{2,5}\)")
+_THOUSANDS = re.compile(r"\d[\d.]*[MB]")
+_HOURS = re.compile(r"\d{1,3}(?:h|hrs?|m)")
 _GRAPHEME = regex.compile(r"\X")
 
 
@@ -201,8 +202,6 @@ class Segmenter:
             self._chain += 1
             self._before = self._core
             return
-        if following == "(" and self._core[-1:].isalnum():
-            self._folded[-1] = PAUSE if not newline else self._folded[-1]
         done.append(self._cut())
 
     def _end_run(self) -> None:
@@ -270,12 +269,18 @@ def _reaches(core: str, before: str, following: str) -> bool:
         return digit or not digits_only(bare)
     if _OPEN_TAG.search(core):
         return True
-    if _AREA_CODE.fullmatch(core) or (bare in "-–—−xX×/÷" and before[-1:].isdigit()):
+    if (
+        _AREA_CODE.fullmatch(core)
+        or _HOURS.fullmatch(bare)
+        or (bare in "-–—−xX×/÷" and before[-1:].isdigit())
+    ):
         return digit
     if last.isdigit() or last in VULGAR:
         return digit or following.isalpha() or following in _CURRENCY_NEXT or following in "(*"
     if _CURRENCY.fullmatch(core) or is_month(bare) or digits_only(bare + ".") or last == ",":
         return digit or following in _CURRENCY_NEXT or (last == "," and following.isupper())
+    if _THOUSANDS.fullmatch(bare):
+        return following.isupper()
     if magnitude(bare) and before[-1:].isdigit():
         return following.isalpha()
     return is_weekday(bare) and (digit or following.isupper())

@@ -189,7 +189,7 @@ def _code_digits(group: str, *, alone: bool, first: bool) -> str:
 def part(text: str, before: str = "") -> str:
     """One part of a hyphenated compound."""
     if text.isdigit():
-        return year(text) if is_year(text) else whole(text)
+        return year(text) if is_year(text) else whole(text) if len(text) < 5 else digits(text)
     if re.fullmatch(r"\d+\.\d+", text):
         return number(text)
     if re.fullmatch(r"(?:1[1-9]|20)\d0s|[2-9]0s", text):

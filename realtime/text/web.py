@@ -81,8 +81,8 @@ def _handle(match: re.Match[str], _: Left) -> str:
 
 
 URL = re.compile(
-    r"(?:https?|ftp|wss?)://[^\s<>\"\x04\x0e]+|www\.[^\s<>\"\x04\x0e]+|"
-    rf"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}})\.){{1,6}}(?:{_TLDS})(?![A-Za-z0-9@-]|\.[A-Za-z0-9])(?:[/?#:][^\s<>\"\x04\x0e]*)?"
+    r"(?:https?|ftp|wss?)://[^\s<>\"\x04]+|www\.[^\s<>\"\x04]+|"
+    rf"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}})\.){{1,6}}(?:{_TLDS})(?![A-Za-z0-9@-]|\.[A-Za-z0-9])(?:[/?#:][^\s<>\"\x04]*)?"
 )
 """A web address; `trimmed` says where it ends."""
 RULES: tuple[Rule, ...] = (
@@ -94,6 +94,7 @@ RULES: tuple[Rule, ...] = (
     rule(r"[A-Za-z0-9-]{1,40}\.js\b", _file),
 )
 TAGS: tuple[Rule, ...] = (
+    rule(r"#(?=[A-Z]{1,3}-?\d)", lambda _match, _left: "number"),
     rule(r"#([A-Za-z]\w{0,63})", _hashtag),
     rule(r"@([A-Za-z_][\w.-]{0,63}\w|[A-Za-z])", _handle),
 )

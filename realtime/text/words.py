@@ -114,7 +114,7 @@ _BARE = "|".join(sorted((re.escape(word) for word in BARE_ABBREVIATIONS), key=le
 WORD = rule(r"[A-Za-z]+(?:'[A-Za-z]+)*", _word)
 """Any plain word."""
 RULES: tuple[Rule, ...] = (
-    rule(rf"({'|'.join(NUMBERED)})\.\s?#?(?=\d)", _numbered),
+    rule(rf"({'|'.join(NUMBERED)})\.\s?#?(?=[\d+(])", _numbered),
     rule(r"no\.(?=\d)", lambda _match, _left: "number"),
     rule(r"(?P<letters>(?:[A-Za-z]\.){2,}(?:[A-Za-z](?![\w.]))?)(?P<possessive>'s\b)?", _dotted),
     rule(rf"({_ABBREVIATED})\.(?!\w)", _abbreviation, re.IGNORECASE),

@@ -85,6 +85,7 @@ def test_words_are_speakable_and_their_ranges_valid(text: str) -> None:
     previous = (0, 0)
     for word in normalize(text):
         assert SPOKEN.fullmatch(word.spoken)
+        assert len(word.spoken) <= 41
         assert 0 <= word.char_start < word.char_end <= len(text)
         assert word.char_start >= end or (word.char_start, word.char_end) == previous
         previous, end = (word.char_start, word.char_end), word.char_end
@@ -126,7 +127,7 @@ def test_segments_are_bounded_and_never_empty(text: str, mode: str, streaming: b
         words += len(piece.words)
         if piece.end_segment:
             assert words
-            assert length - 1 <= MAX_CHARS or words == 1
+            assert length - 1 <= MAX_CHARS
             length = words = 0
     assert words == 0
 

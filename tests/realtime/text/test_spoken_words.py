@@ -217,10 +217,10 @@ UGLY = (
 
 def test_what_language_models_write() -> None:
     assert spoken_form(UGLY) == (
-        "note: it's three dollars and fifty cents per month, that's ten percent off! see example dot com slash "
-        "a question mark b equals c, for example version two point zero point one, three to four thirty p m, "
+        "note: it's three dollars and fifty cents per month, that's ten percent off! see example dot com "
+        "slash a question mark b equals c, for example version two point zero point one, three to four thirty p m, "
         "january fifth, nineteen nineties, five foot ten, one half cup, plus one, five five five, one "
-        "two three, four five six seven, number three, a b, c plus plus, covid nineteen, ten thousand, two x, "
-        "twenty four seven, one hundred degrees fahrenheit, five kilometers per hour, three to four days, "
+        "two three, four five six seven, number three, a b, c plus plus, covid nineteen, ten thousand, "
+        "two x, twenty four seven, one hundred degrees fahrenheit, five kilometers per hour, three to four days, "
         "number five, saint john, u s a, p h d, that is, w three c, g p t four o, iphone fifteen."
     )

@@ -7,8 +7,9 @@ from engine.contract import SpeechEngine
 from web import faults
 from web.faults import BodyLimit
 from web.lifespan import Runtime, lifespan
+from web.origin import OriginGuard
 from web.routes import health, metrics, models, speech, stream, voices
-from web.settings import Settings
+from web.settings import Settings, is_loopback
 
 VERSION = "0.1.0"
 
@@ -28,6 +29,7 @@ def create_app(settings: Settings, engine: SpeechEngine) -> FastAPI:
     app.add_api_route("/", _home, include_in_schema=False)
     faults.install(app)
     app.add_middleware(BodyLimit, limit=settings.body_bytes)
+    app.add_middleware(OriginGuard, allowed=settings.origins, only_loopback=is_loopback(settings.host))
     return app
 
 

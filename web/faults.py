@@ -25,9 +25,9 @@ def documented(*statuses: int) -> Responses:
     return {status: {"model": ErrorBody} for status in statuses}
 
 
-def answer(fault: Fault) -> JSONResponse:
-    """The response that tells ``fault``."""
-    return JSONResponse(error_body(fault), fault.http, error_headers(fault))
+def answer(fault: Fault, status: int | None = None) -> JSONResponse:
+    """The response that tells ``fault``, with another status than its own if given."""
+    return JSONResponse(error_body(fault), status or fault.http, error_headers(fault))
 
 
 def install(app: FastAPI) -> None:

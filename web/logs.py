@@ -9,7 +9,13 @@ from typing import Any, Literal
 
 LogFormat = Literal["auto", "text", "json"]
 OURS = ("engine", "realtime", "web")
-_OTHERS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+_OTHERS = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "color_message",
+    "vllm_process_name",
+}
 """What a record has of itself; everything else came with ``extra``."""
 
 

@@ -66,6 +66,7 @@ class Server(uvicorn.Server):
         if self._announcing is not None:
             self._announcing.cancel()
         hub = self._runtime.hub
+        logger.info("shutting down", extra={"sessions": len(hub.live)})
         drain = asyncio.create_task(hub.drain(self._runtime.settings.drain_s), name="drain")
         hurry = asyncio.create_task(self._second_signal.wait(), name="second signal")
         await asyncio.wait([drain, hurry], return_when=asyncio.FIRST_COMPLETED)

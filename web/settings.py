@@ -15,9 +15,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -64,7 +65,9 @@ class Settings(BaseSettings):
     streams: Positive = Field(64, description="utterances spoken at once")
     ttfp_budget_ms: float | None = Field(None, gt=0, description="budget of sessions that name none")
     on_budget_miss: OnBudgetMiss = Field("continue", description="what a missed budget does by default")
-    origins: tuple[str, ...] = Field((), description="pages of other origins that may open a WebSocket")
+    origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="other origins whose pages may use it"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="of the server's log")
     log_format: LogFormat = Field("auto", description="text, json, or auto: text on a terminal")
     drain_s: float = Field(10.0, ge=0, description="seconds that running utterances get at shutdown")
@@ -84,6 +87,12 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Flags, environment, file; the strongest first."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @field_validator("origins", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        """Flags and variables give a list as one string, with commas."""
+        return [item.strip() for item in value.split(",")] if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _public_needs_consent(self) -> Self:

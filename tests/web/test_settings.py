@@ -105,3 +105,11 @@ def test_every_setting_is_described() -> None:
     assert all(setting.help for setting in describe())
     assert "limits" not in described
     assert set(Settings.model_fields) - {path.partition(".")[0] for path in described} == set()
+
+
+def test_a_list_is_one_string_with_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = ("https://a.example", "https://b.example")
+    assert load({"origins": "https://a.example, https://b.example"}).origins == expected
+    assert load(file=file(tmp_path, f"origins = {list(expected)}")).origins == expected
+    monkeypatch.setenv("VOXWIRE_ORIGINS", ",".join(expected))
+    assert load().origins == expected

@@ -51,3 +51,8 @@ def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out
     assert "--limits.sessions" in told
     assert "--insecure" in told
+
+
+def test_serve_names_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--model", "/absent"]) == say.USAGE
+    assert "no model '/absent'" in capsys.readouterr().err

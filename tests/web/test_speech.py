@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from engine.errors import EngineDead, EngineError, GenerationFailed, Overloaded
 from engine.fake import SAMPLE_RATE, FakeEngine, FakeTiming, Fault
+from realtime.audio.container import Container
 from tests.support.running import Running, running, until
 
 FORMATS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
@@ -116,6 +117,24 @@ async def test_a_fault_in_the_middle_cuts_the_body(server: Running, name: str, e
             await client.post(SPEECH, json={"input": TEXT, "response_format": name})
         assert not server.engine.live
         assert (await client.post(SPEECH, json={"input": TEXT})).status_code == 200
+
+
+@pytest.mark.parametrize("name", FORMATS)
+async def test_an_encoder_that_breaks_cuts_the_body(
+    server: Running, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Container.write
+    written = 0
+
+    def breaks(self: Container, pcm: np.ndarray) -> bytes:
+        nonlocal written
+        written += len(pcm)
+        return whole(self, pcm if written < SAMPLE_RATE else pcm * np.nan)
+
+    monkeypatch.setattr(Container, "write", breaks)
+    async with server.client() as client:
+        with pytest.raises(httpx.RemoteProtocolError, match="incomplete chunked read"):
+            await client.post(SPEECH, json={"input": TEXT, "response_format": name})
 
 
 @pytest.mark.parametrize("error", [GenerationFailed("it broke"), MemoryError("no memory")])

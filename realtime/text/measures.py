@@ -225,7 +225,7 @@ def _plain(match: re.Match[str], left: Left) -> str:
         return digits(text)  # a state and its postal code
     if len(name) > 1 and len(text) == 4 and not is_year(text):
         return pairs(text)  # a model number
-    if last in PAIR_NOUNS and len(text) in (3, 4):
+    if (last in PAIR_NOUNS or (name and left.any_of(PAIR_NOUNS, 3))) and len(text) in (3, 4):
         return pairs(text)
     if is_year(text):
         following = next_word(match)

@@ -104,6 +104,17 @@ def test_chunking_does_not_matter(text: str, mode: str, streaming: bool, min_cha
     assert kept == text
 
 
+def test_500_chunkings_of_one_text() -> None:
+    text = (
+        "**Dr. Lee:** it's $3.50/month (10% off!) — see https://a.com/b?c=d, e.g. v2.0.1, 3:00-4:30pm,\n"
+        "Jan. 5th, 2026, 5'10\", 1 1/2 cups, +1 (555) 123-4567, #3, the U.S. It's 20 °C 👩‍👩‍👧 cafe\u0301…\n\n"
+        "- One\n- Two"
+    )
+    expected = outcome(speak([text])[0])
+    for seed in range(500):
+        assert outcome(speak(chunked(text, random.Random(seed)))[0]) == expected
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=3), st.integers(0, 2**32))
 def test_flushes_count_by_their_place_in_the_text(parts: list[str], seed: int) -> None:

@@ -38,12 +38,11 @@ _UNIT = {"%": " percent ", "°": " degrees ", "&": " and ", "@": " at ", "+": " 
 
 _MONEY = re.compile(r"([$£€])\s?(\d[\d,]*)(?:\.(\d\d))?(?:\s(hundred|thousand|million|billion))?")
 _CLOCK = re.compile(r"\b(\d{1,2})[:.](\d\d)(?=\s*[ap][.\s]?m\b)|\b(\d{1,2}):(\d\d)\b")
-_DECIMAL = re.compile(r"\b(\d[\d,]*)\.(\d+)\b")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")
 _DECADE = re.compile(r"\b(\d\d(?:\d0)|\d0)'?s\b")
 _SPELLED = re.compile(r"\b(?:[a-z]\.){2,}")
 _BRACKETED = re.compile(r"\([^)]*\)|\[[^\]]*\]|\*[^*]*\*|♪")
-_TOKEN = re.compile(r"\d+|[a-z]+")
+_TOKEN = re.compile(r"\d+\.\d+|\d+|[a-z]+")
 
 _spelling = EnglishSpellingNormalizer()
 
@@ -73,9 +72,19 @@ def _pair(value: int) -> list[str]:
     return [*(["o"] if value < 10 else []), *cardinal(value)]
 
 
+def _decimal(whole: str, fraction: str) -> tuple[tuple[str, ...], ...]:
+    """A decimal, or a clock time written with a full stop."""
+    point = [*readings(whole)[0], "point", *(_DIGITS[int(digit)] for digit in fraction)]
+    clock = len(fraction) == 2 and int(whole) <= 24 and int(fraction) < 60
+    ways = [point, [*cardinal(int(whole)), *_pair(int(fraction))]] if clock else [point]
+    return tuple(tuple(canonical(way)) for way in ways)
+
+
 @functools.cache
 def readings(digits: str) -> tuple[tuple[str, ...], ...]:
-    """The ways a run of digits can be read aloud, the most usual first."""
+    """The ways a number can be read aloud, the most usual first."""
+    if "." in digits:
+        return _decimal(*digits.split("."))
     spelled = [_DIGITS[int(digit)] for digit in digits]
     if (len(digits) > 1 and digits[0] == "0") or len(digits) > 9:
         return (tuple(spelled),)
@@ -99,7 +108,7 @@ def readings(digits: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _numbers_to_words(text: str) -> str:
-    """Rewrites what is not a bare run of digits: money, clock times, decimals, ordinals, decades."""
+    """Rewrites what is no bare number: money, clock times, ordinals, decades."""
 
     def money(match: re.Match[str]) -> str:
         unit, part = _CURRENCY[match[1]]
@@ -125,9 +134,6 @@ def _numbers_to_words(text: str) -> str:
     text = _MONEY.sub(money, text)
     text = _CLOCK.sub(clock, text)
     text = _DECADE.sub(decade, text)
-    text = _DECIMAL.sub(
-        lambda m: f" {m[1].replace(',', '')} point {' '.join(_DIGITS[int(d)] for d in m[2])} ", text
-    )
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
     return _ORDINAL.sub(lambda m: " " + " ".join(_ordinal(int(m[1]))) + " ", text)
 
@@ -157,27 +163,32 @@ def items(text: str) -> list[Item]:
     for symbol, said in _UNIT.items():
         text = text.replace(symbol, said)
     text = re.sub(r"(?<=[a-z])\.(?=[a-z]{2,})", " dot ", text).replace("'", "")
-    return [Number(readings(token)) if token.isdigit() else token for token in _TOKEN.findall(text)]
+    return [Number(readings(token)) if token[0].isdigit() else token for token in _TOKEN.findall(text)]
 
 
-def resolve(parts: list[Item], reference: str) -> list[str]:
-    """Reads every number the way `reference` (its words between spaces) does, else plainly."""
+def resolve(parts: list[Item], reference: list[str]) -> list[str]:
+    """Reads every number the way `reference` does, else as near to it as possible, else plainly."""
+    text, known = f" {' '.join(reference)} ", set(reference)
+
+    def likeness(way: tuple[str, ...]) -> tuple[int, int]:
+        contained = len(way) if f" {' '.join(way)} " in text else 0
+        return contained, sum(1 if word in known else -1 for word in way) if known else 0
+
     said: list[str] = []
     for part in parts:
         if isinstance(part, str):
             said.append(part)
             continue
-        fitting = (way for way in part.readings if f" {' '.join(way)} " in f" {reference} ")
-        best: tuple[str, ...] = max(fitting, key=len, default=part.readings[0])
+        best: tuple[str, ...] = max(part.readings, key=likeness)
         said.extend(best)
     return canonical(said)
 
 
 def reference_words(text: str) -> list[str]:
     """Words of what was to be said."""
-    return resolve(items(text), "")
+    return resolve(items(text), [])
 
 
 def hypothesis_words(text: str, reference: list[str]) -> list[str]:
     """Words of a transcript, its numbers read as the reference reads them."""
-    return resolve(items(text), " ".join(reference))
+    return resolve(items(text), reference)

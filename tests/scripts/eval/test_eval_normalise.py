@@ -17,6 +17,8 @@ from scripts.eval.normalise import hypothesis_words, readings, reference_words
         ("order seven zero four four", "order 7044"),
         ("a high of fifty four degrees", "a high of 54°"),
         ("ten percent, or six point five", "10%, or 6.5"),
+        ("served from six thirty to ten", "served from 6.30 to 10"),
+        ("confirmed at nine fifty eight", "confirmed at 9.58"),
         ("back in the nineties", "back in the 90s"),
         ("a hundred people", "100 people"),
         ("one hundred and five miles", "105 miles"),
@@ -32,6 +34,20 @@ def test_same_words(said: str, written: str) -> None:
 
 def test_a_number_that_the_reference_lacks_is_read_plainly() -> None:
     assert hypothesis_words("platform 9", reference_words("platform nice")) == ["platform", "nine"]
+
+
+def test_a_misheard_long_number_is_read_like_the_reference() -> None:
+    reference = reference_words("order seven zero four four one eight")
+    assert hypothesis_words("order 7,044,148", reference) == [
+        "order",
+        "seven",
+        "o",
+        "four",
+        "four",
+        "one",
+        "four",
+        "eight",
+    ]
 
 
 def test_annotations_and_fillers_are_dropped() -> None:

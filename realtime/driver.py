@@ -18,7 +18,7 @@ from realtime.audio.encoder import make_encoder
 from realtime.audio.formats import AudioFormat
 from realtime.audio.packets import PacketEncoder
 from realtime.errors import Draining, Fault, RealtimeError
-from realtime.messages import CloseConnection
+from realtime.messages import AppendText, AudioReady, CloseConnection
 from realtime.protocols.base import Adapter, Frame
 from realtime.registry import SessionHub
 from realtime.session import Session
@@ -26,6 +26,11 @@ from realtime.session import Session
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Work = Callable[[], Coroutine[Any, Any, None]]
+"""What a task does. Not a coroutine yet: a task that is cancelled before its first step never makes one."""
+
+_SLICE_CHARS = 400
+"""Text read without a pause: some milliseconds of work."""
 
 
 class ChannelClosed(Exception):
@@ -70,6 +75,7 @@ class SessionDriver:
             now=self._clock.now(),
         )
         self._streams: dict[int, SpeechStream] = {}
+        self._unclosed: dict[int, SpeechStream] = {}
         self._pumps: dict[int, asyncio.Task[None]] = {}
         self._spare: tuple[AudioFormat, PacketEncoder] | None = None
         self._outgoing, self._rearmed, self._over, self._written = (asyncio.Event() for _ in range(4))
@@ -86,7 +92,7 @@ class SessionDriver:
             self._fail(error)
         try:
             async with asyncio.TaskGroup() as self._group:
-                tasks = [self._spawn(work) for work in (self._read(), self._write(), self._keep_time())]
+                tasks = [self._spawn(work) for work in (self._read, self._write, self._keep_time)]
                 await self._over.wait()
                 # What is still in the outbox (an error, the close) has this long to get out.
                 await self._clock.wait(self._written, self._clock.now() + self._hub.tuning.close_s)
@@ -97,6 +103,8 @@ class SessionDriver:
         finally:
             self._session.connection_lost(self._clock.now())
             self._perform()
+            for index in list(self._unclosed):
+                await self._close_stream(index)
             self._hub.leave(self.id)
 
     def drain(self) -> None:
@@ -110,13 +118,13 @@ class SessionDriver:
 
     # --- tasks ---
 
-    def _spawn(self, work: Coroutine[Any, Any, None], index: int | None = None) -> asyncio.Task[None]:
+    def _spawn(self, work: Work, index: int | None = None) -> asyncio.Task[None]:
         return self._group.create_task(self._guarded(work, index))
 
-    async def _guarded(self, work: Coroutine[Any, Any, None], index: int | None) -> None:
+    async def _guarded(self, work: Work, index: int | None) -> None:
         """The boundary at which whatever breaks inside a session becomes the session's failure."""
         try:
-            await work
+            await work()
         except ChannelClosed:
             self._session.connection_lost(self._clock.now())
             self._written.set()
@@ -133,13 +141,25 @@ class SessionDriver:
             message = await self._channel.receive()
             now = self._clock.now()
             for command in self._adapter.receive(message):
-                self._session.receive(command, now)
+                if isinstance(command, AppendText):
+                    await self._read_text(command, now)
+                else:
+                    self._session.receive(command, now)
             self._perform()
+
+    async def _read_text(self, command: AppendText, now: float) -> None:
+        for piece in command.slices(_SLICE_CHARS):
+            self._session.receive(piece, now)
+            self._perform()
+            if piece.more:
+                await asyncio.sleep(0)
 
     async def _write(self) -> None:
         while True:
             event = self._session.next_event(self._clock.now())
-            self._perform()
+            # Packets after the first change no deadline: that spares a third of the work on each.
+            timed = not isinstance(event, AudioReady) or event.sequence == 0
+            self._perform(rearm=timed)
             match event:
                 case None:
                     self._outgoing.clear()
@@ -152,7 +172,7 @@ class SessionDriver:
                     for frame in self._adapter.render(event):
                         await self._channel.send(frame)
                     self._session.sent(event, self._clock.now())
-                    self._perform()
+                    self._perform(rearm=timed)
                     await asyncio.sleep(0)  # sending need not wait, and the reader must get its turn
 
     async def _keep_time(self) -> None:
@@ -171,7 +191,7 @@ class SessionDriver:
         self._perform()
 
     async def _pump(self, index: int, stream: SpeechStream, fmt: AudioFormat) -> None:
-        async with stream:
+        try:
             encoder = await self._encoder(fmt)
             self._tell(index, do.EncoderReady(encoder.pre_skip))
             async for event in stream:
@@ -188,7 +208,14 @@ class SessionDriver:
                         return
                     case _:
                         self._tell(index, event)
-        raise GenerationFailed("the speech ended before it was complete")
+            raise GenerationFailed("the speech ended before it was complete")
+        finally:
+            await self._close_stream(index)
+
+    async def _close_stream(self, index: int) -> None:
+        stream = self._unclosed.pop(index, None)
+        if stream is not None:
+            await stream.aclose()
 
     async def _encoder(self, fmt: AudioFormat) -> PacketEncoder:
         spare, self._spare = self._spare, None
@@ -207,18 +234,20 @@ class SessionDriver:
 
     def _tell(self, index: int, event: do.StreamEvent) -> None:
         self._session.heard_from(index, event, self._clock.now())
-        self._perform()
+        self._perform(rearm=isinstance(event, do.SpeechEnded))
 
     def _fail(self, error: Exception, index: int | None = None) -> None:
         self._session.failed(error, self._clock.now(), index)
         self._perform()
 
-    def _perform(self) -> None:
-        """Perform what the session asks for; wake the writer and the timer."""
+    def _perform(self, *, rearm: bool = True) -> None:
+        """Perform what the session asks for; wake the writer and, if a deadline may be nearer, the timer."""
         while effects := self._session.take_effects():
             for effect in effects:
                 self._perform_one(effect)
         self._outgoing.set()
+        if not rearm:
+            return
         deadline = self._session.next_deadline(self._clock.now())
         if deadline is not None and (self._armed is None or deadline < self._armed):
             self._rearmed.set()
@@ -233,7 +262,7 @@ class SessionDriver:
             case do.CloseStream(index):
                 self._forget(index)
             case do.Prewarm(voice, fmt):
-                self._spawn(self._prewarm(voice, fmt))
+                self._spawn(partial(self._prewarm, voice, fmt))
             case do.ReportUtterance(report):
                 self._forget(report.index)
                 self._hub.observer.utterance_over(self.id, report)
@@ -247,8 +276,9 @@ class SessionDriver:
     def _command_stream(self, effect: do.OpenStream | do.PushWords | do.FinishWords | do.Grant) -> None:
         index = effect.index
         if isinstance(effect, do.OpenStream):
-            opened = self._streams[index] = self._hub.engine.open(effect.request)
-            self._pumps[index] = self._spawn(self._pump(index, opened, effect.format), index)
+            opened = self._hub.engine.open(effect.request)
+            self._streams[index] = self._unclosed[index] = opened
+            self._pumps[index] = self._spawn(partial(self._pump, index, opened, effect.format), index)
             self._session.heard_from(index, do.StreamOpened(), self._clock.now())
             return
         stream = self._streams.get(index)
@@ -265,8 +295,9 @@ class SessionDriver:
     def _forget(self, index: int) -> None:
         self._streams.pop(index, None)
         pump = self._pumps.pop(index, None)
-        if pump is not None and pump is not asyncio.current_task():
+        if pump is not None and not pump.done() and pump is not asyncio.current_task():
             pump.cancel()
+            self._spawn(partial(self._close_stream, index))  # the pump may not even have begun
 
     def _end(self, fault: Fault | None) -> None:
         self._over.set()

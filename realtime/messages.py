@@ -5,7 +5,7 @@ on this one set. An utterance is known to the client by its name and on the medi
 Audio positions and lengths are samples at the session format's rate, from the utterance's start.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,10 +34,22 @@ class UpdateSession:
 
 @dataclass(frozen=True, slots=True)
 class AppendText:
-    """A piece of text, cut anywhere. Without a name: the utterance that is still open, else a new one."""
+    """A piece of text, cut anywhere. Without a name: the utterance that is still open, else a new one.
+
+    ``more`` characters of the same message follow at once: limits are checked for all of it first.
+    """
 
     text: str
     utterance: str | None = None
+    more: int = 0
+
+    def slices(self, size: int) -> Iterator["AppendText"]:
+        """The same text in pieces of ``size`` characters: reading a long one must not hold up others."""
+        if len(self.text) <= size:
+            yield self
+            return
+        for at in range(0, len(self.text), size):
+            yield AppendText(self.text[at : at + size], self.utterance, max(0, len(self.text) - at - size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,12 +69,12 @@ class Roster:
         self._live[index] = utterance
         return utterance
 
-    def check_text(self, utterance: Utterance, delta: str) -> None:
-        """May ``delta`` be added to ``utterance``? Raises `TooLarge`."""
-        size = len(utterance.text) + len(delta)
+    def check_text(self, utterance: Utterance, chars: int) -> None:
+        """May ``chars`` more characters be added to ``utterance``? Raises `TooLarge`."""
+        size = len(utterance.text) + chars
         if size > self._limits.utterance_chars:
             raise TooLarge("utterance_chars", size, self._limits.utterance_chars)
-        pending = sum(len(u.text) for u in self._live.values()) + len(delta)
+        pending = sum(len(u.text) for u in self._live.values()) + chars
         if pending > self._limits.pending_chars:
             raise TooLarge("pending_chars", pending, self._limits.pending_chars)
 

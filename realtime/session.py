@@ -128,8 +128,8 @@ class Session:
                 raise InvalidRequest("the first message must be session.start", "type")
             case msg.UpdateSession(options):
                 self._update(options)
-            case msg.AppendText(text, name):
-                self._append(text, name, now)
+            case msg.AppendText():
+                self._append(command, now)
             case msg.Flush(name):
                 self._flush(name, now)
             case msg.End(name):
@@ -158,13 +158,13 @@ class Session:
         if before is None or before.voice != self._config.voice:
             self._effects.append(do.Prewarm(self._config.voice, self._config.format))
 
-    def _append(self, text: str, name: str | None, now: float) -> None:
-        utterance = self._target(name, opens=True)
+    def _append(self, piece: msg.AppendText, now: float) -> None:
+        utterance = self._target(piece.utterance, opens=True)
         if utterance is None:
             return
         try:
-            self._roster.check_text(utterance, text)
-            self._stage.give(utterance, text, self._model().max_utterance_words, now)
+            self._roster.check_text(utterance, len(piece.text) + piece.more)
+            self._stage.give(utterance, piece.text, self._model().max_utterance_words, now)
         except RealtimeError as error:
             self.failed(error, now, utterance.index)
 

@@ -24,7 +24,7 @@ _LINE_MARK = re.compile(
 _LIST_NUMBER = re.compile(r"(?:(\d{1,3})[.)]|\((\d{1,2})\))(?=\s)|\(?([a-zA-Z])\)(?=\s)")
 _SILENT = re.compile(
     r"\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)|\]\[[^\]\s]*\]|!\[|\[\^?\d{1,3}\]|\[[ xX]\](?=\s)"
-    r"|</?[A-Za-z][^<>]*>|<!--.*?-->|&(?:nbsp|quot|apos|zwj|shy|#\d{1,5});|\\(?=[^\w\s])"
+    r"|</?[A-Za-z][^<>]{0,400}>|<!--.{0,400}?-->|&(?:nbsp|quot|apos|zwj|shy|#\d{1,5});|\\(?=[^\w\s])"
 )
 _SPELT = {
     "&amp;": "and", "&lt;": "less than", "&gt;": "greater than", ">=": "greater than or equal to",

@@ -1,14 +1,13 @@
 """The application: settings and an engine in, routes out."""
 
 from fastapi import FastAPI
-from starlette.responses import RedirectResponse, Response
 
 from engine.contract import SpeechEngine
 from web import faults
 from web.faults import BodyLimit
 from web.lifespan import Runtime, lifespan
 from web.origin import OriginGuard
-from web.routes import health, metrics, models, speech, stream, voices
+from web.routes import demo, health, metrics, models, speech, stream, voices
 from web.settings import Settings, is_loopback
 
 VERSION = "0.1.0"
@@ -24,14 +23,10 @@ def create_app(settings: Settings, engine: SpeechEngine) -> FastAPI:
         redoc_url=None,
     )
     app.state.runtime = Runtime(settings, engine)
-    for module in (speech, voices, models, health, metrics, stream):
+    for module in (speech, voices, models, health, metrics, stream, demo):
         app.include_router(module.router)
-    app.add_api_route("/", _home, include_in_schema=False)
+    app.mount("/static", demo.DemoFiles())
     faults.install(app)
     app.add_middleware(BodyLimit, limit=settings.body_bytes)
     app.add_middleware(OriginGuard, allowed=settings.origins, only_loopback=is_loopback(settings.host))
     return app
-
-
-async def _home() -> Response:
-    return RedirectResponse("/docs")

@@ -111,6 +111,16 @@ async def test_openapi_tells_the_errors(server: Running) -> None:
     assert (await get(server, "/docs")).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/", "/static/style.css"])
+async def test_the_page_may_load_nothing_from_elsewhere(server: Running, path: str) -> None:
+    response = await get(server, path)
+    assert response.status_code == 200
+    assert response.headers["content-security-policy"].startswith("default-src 'self'")
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert (await get(server, "/static/../settings.py")).status_code == 404
+    assert (await get(server, "/static/%2e%2e/settings.py")).status_code == 404
+
+
 async def test_metrics_count_both_transports() -> None:
     engine = FakeEngine()
     async with running(engine) as server:

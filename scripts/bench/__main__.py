@@ -13,52 +13,20 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 from rich.console import Console
 from rich.progress import Progress
 
 from scripts.bench import report
 from scripts.bench.load import Load, offer
+from scripts.bench.served import served
 
 TOKENS_PER_AUDIO_S = 53.0
 """50 codes and about 3 word boundaries."""
 TEXTS = Path(__file__).parent.parent / "eval" / "everyday.txt"
-
-
-@contextmanager
-def server(port: int, arguments: list[str]) -> Iterator[str]:
-    """The server in a process of its own; yields its base address when it can speak."""
-    with tempfile.TemporaryFile() as log:
-        command = [sys.executable, "-m", "web.cli", "serve", "--port", str(port), *arguments]
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            asyncio.run(_ready(port, process))
-            yield f"127.0.0.1:{port}"
-        except RuntimeError:
-            log.seek(0)
-            sys.stderr.write(log.read().decode(errors="replace")[-4000:])
-            raise
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-async def _ready(port: int, process: subprocess.Popen[bytes]) -> None:
-    async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(180):
-        while process.poll() is None:
-            try:
-                if (await client.get(f"http://127.0.0.1:{port}/readyz")).status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass  # not listening yet
-            await asyncio.sleep(0.25)
-    raise RuntimeError(f"the server left with {process.returncode}")
 
 
 def texts() -> list[str]:
@@ -69,11 +37,8 @@ def texts() -> list[str]:
 
 def run(args: argparse.Namespace, console: Console) -> dict[str, Any]:
     runs = []
-    with server(args.port, args.server) as address:
-        voices = [
-            v["name"] for v in httpx.get(f"http://{address}/v1/voices", trust_env=False).json()["voices"]
-        ]
-        url = f"ws://{address}/v1/stream"
+    with served(args.server, args.port) as server:
+        voices, url = server.voices(), server.ws
         asyncio.run(offer(url, Load(1, 2, encoding=args.encoding), texts(), voices, lambda: None))
         for count in args.sessions:
             load = Load(count, args.utterances, encoding=args.encoding)
@@ -101,7 +66,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 2, 4, 8, 16, 24, 32])
     parser.add_argument("--utterances", type=int, default=4, help="per session")
     parser.add_argument("--encoding", default="opus")
-    parser.add_argument("--port", type=int, default=18080)
+    parser.add_argument("--port", type=int, help="default: a free one")
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     parser.add_argument("--no-references", action="store_true")
     parser.add_argument("--server", nargs=argparse.REMAINDER, default=[], help="flags for the server, last")

@@ -70,36 +70,47 @@ class VllmLM:
         loop = asyncio.get_running_loop()
         build = loop.run_in_executor(None, self._build)
         try:
-            self._engine = await asyncio.wait_for(asyncio.shield(build), self.settings.start_timeout_s)
+            await asyncio.wait_for(asyncio.shield(build), self.settings.start_timeout_s)
         except TimeoutError as error:
             self._state = "stopped"
-            build.add_done_callback(_shut_down_late)
+            build.add_done_callback(self._shut_down_late)
             raise EngineDead(f"vLLM did not start within {self.settings.start_timeout_s:.0f} s") from error
         except asyncio.CancelledError:
             self._state = "stopped"
-            build.add_done_callback(_shut_down_late)
+            build.add_done_callback(self._shut_down_late)
             raise
         except (ImportError, RuntimeError, ValueError, OSError) as error:
             self._state = "stopped"
             raise EngineDead(f"vLLM did not start: {error}") from error
         self._state = "ready"
 
-    def _build(self) -> Any:
-        """Blocks for seconds: imports vllm and waits for the engine core."""
+    def _build(self) -> None:
+        """Blocks for seconds: imports vllm and waits for the engine core.
+
+        Returns nothing: something in vllm keeps the frames of this call, and with them what it returned.
+        """
         _set_environment(self.settings)
         self._vllm = _Names.load()
         args = self._vllm.engine_args(**_known(self._vllm.engine_args, _engine_args(self.settings)))
-        return self._vllm.async_llm.from_engine_args(args)
+        self._engine = self._vllm.async_llm.from_engine_args(args)
 
     async def stop(self) -> None:
         engine, self._engine = self._engine, None
         self._state = "stopped"
         if engine is not None:
             loop = asyncio.get_running_loop()
+            if not self._live and engine.output_handler is not None:
+                engine.output_handler.cancel()  # or it reports the shutdown as a crash
             await loop.run_in_executor(None, engine.shutdown)
             del engine
             # It sits in reference cycles, and its finaliser fails when the interpreter is going down.
             await loop.run_in_executor(None, gc.collect)
+
+    def _shut_down_late(self, build: "asyncio.Future[None]") -> None:
+        """A start that was given up on has ended after all."""
+        engine, self._engine = self._engine, None
+        if not build.cancelled() and build.exception() is None and engine is not None:
+            engine.shutdown()
 
     async def generate(self, request: LmRequest) -> AsyncGenerator[TokenChunk, None]:
         check_request(request, self.vocab_size, self.max_context)
@@ -267,9 +278,3 @@ def _chunk(output: Any, request: LmRequest) -> TokenChunk | None:
         queue_ms = (stats.scheduled_ts - stats.queued_ts) * 1000
         prefill_ms = (stats.first_token_ts - stats.scheduled_ts) * 1000
     return TokenChunk(ids, finished, output.num_cached_tokens or 0, queue_ms, prefill_ms)
-
-
-def _shut_down_late(build: "asyncio.Future[Any]") -> None:
-    """A start that was given up on has ended after all."""
-    if not build.cancelled() and build.exception() is None:
-        build.result().shutdown()

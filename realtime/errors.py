@@ -106,12 +106,12 @@ class NotFound(RealtimeError):
 
 
 class TooLarge(RealtimeError):
-    """``size`` of ``what`` is over ``limit``."""
+    """``size`` of ``what`` is over ``limit``; None where it was not worth finding out by how much."""
 
     code = ErrorCode.TOO_LARGE
 
-    def __init__(self, what: str, size: int, limit: int) -> None:
-        super().__init__(f"{what}: {size} is over the limit of {limit}")
+    def __init__(self, what: str, size: int | None, limit: int) -> None:
+        super().__init__(f"{what}: {'this' if size is None else size} is over the limit of {limit}")
         self.field = what
         self.size = size
         self.limit = limit

@@ -111,7 +111,8 @@ class Session:
         """Take a client's command. Whatever is wrong with it fails the session."""
         if self._state is State.CLOSED:
             return
-        self._active_at = now
+        if not isinstance(command, msg.Played):  # that is the transport, not the client
+            self._active_at = now
         try:
             self._dispatch(command, now)
         except RealtimeError as error:

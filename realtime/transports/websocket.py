@@ -7,6 +7,8 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from realtime.driver import ChannelClosed, SessionDriver
+from realtime.errors import TooLarge, fault_of
+from realtime.messages import Failed
 from realtime.protocols.base import Adapter, Frame
 from realtime.protocols.native import PROTOCOL, NativeAdapter, error_frame
 from realtime.registry import SessionHub
@@ -14,7 +16,9 @@ from realtime.registry import SessionHub
 logger = logging.getLogger(__name__)
 
 ABORT_EXTENSION = "voxwire.abort"
-"""ASGI extension: a callable that drops the connection at once. `uvicorn_protocol` provides it."""
+"""ASGI extension: a callable that drops the connection at once. `uvicorn_protocol` provides both."""
+TOO_BIG_EXTENSION = "voxwire.too_big"
+"""ASGI extension: a callable that takes what a client is told whose message is too big to be read."""
 
 
 class WebSocketChannel:
@@ -57,8 +61,7 @@ class WebSocketChannel:
 
     def abort(self) -> None:
         """See `Channel`. Without the server's help the connection lives until its peer reads or leaves."""
-        extensions: dict[str, Any] = self._websocket.scope.get("extensions") or {}
-        drop: Callable[[], None] | None = extensions.get(ABORT_EXTENSION)
+        drop: Callable[[], None] | None = _extensions(self._websocket).get(ABORT_EXTENSION)
         if drop is not None:
             drop()
         else:
@@ -84,8 +87,26 @@ async def serve(
     """
     await accept(websocket, subprotocol)
     channel = WebSocketChannel(websocket)
-    dialect = adapter or NativeAdapter(int(hub.limits.message_bytes))
+    limit = hub.limits.message_bytes
+    dialect = adapter or NativeAdapter(limit)
+    _prepare_too_big(websocket, dialect, limit)
     await SessionDriver(hub, channel, dialect, session_id).run()
+
+
+def _prepare_too_big(websocket: WebSocket, adapter: Adapter, limit: int) -> None:
+    """A message far over the limit never gets here: the server must know what to answer."""
+    prepare: Callable[[str], None] | None = _extensions(websocket).get(TOO_BIG_EXTENSION)
+    if prepare is None:
+        return
+    fault = fault_of(TooLarge("message_bytes", None, limit))
+    for frame in adapter.render(Failed(fault)):
+        if isinstance(frame, str):
+            prepare(frame)
+
+
+def _extensions(websocket: WebSocket) -> dict[str, Any]:
+    extensions: dict[str, Any] | None = websocket.scope.get("extensions")
+    return extensions or {}
 
 
 async def refuse(websocket: WebSocket, error: Exception) -> None:

@@ -34,6 +34,7 @@ async def listening(hub: SessionHub) -> AsyncIterator[str]:
         port=0,
         ws=LiveWebSocketProtocol,
         ws_per_message_deflate=False,
+        ws_max_size=4 * hub.limits.message_bytes,
         log_level="warning",
         lifespan="off",
     )

@@ -37,6 +37,24 @@ export class Playback {
     return this.#player._heardMs(this);
   }
 
+  /**
+   * The word heard now, `{ charStart, charEnd, certain }`, or null. A word is told when the next one begins, so the
+   * newest may be heard before that: then it is taken from the text, and not `certain`.
+   */
+  get wordNow() {
+    const { words, text } = this.utterance;
+    const { heardMs } = this;
+    if (this.state === "waiting" || this.state === "dry" || !heardMs) return null;
+    const index = words.findLastIndex(({ startMs }) => startMs <= heardMs);
+    const word = words[index];
+    if (word && heardMs < word.endMs) return { charStart: word.charStart, charEnd: word.charEnd, certain: true };
+    if (index + 1 < words.length || this.over) return null;
+    const from = word?.charEnd ?? 0;
+    const next = /[\p{L}\p{N}]\S*/u.exec(text.slice(from));
+    if (!next || (word && next.index === 0)) return null;
+    return { charStart: from + next.index, charEnd: from + next.index + next[0].length, certain: false };
+  }
+
   /** Fall silent now (within 5 ms of audio), without telling the server. */
   stop() {
     this.#player._stop(this);
@@ -54,12 +72,15 @@ export class Playback {
     const said = this.utterance.cancelled;
     if (said) return { heardMs: said.heard_ms, heardText: said.heard_text, unheardText: said.unheard_text };
     const { text } = this.utterance;
-    const cut = this.#heardUnits(heardMs);
+    const cut = this.charsHeard(heardMs);
     return { heardMs, heardText: text.slice(0, cut), unheardText: text.slice(cut) };
   }
 
-  /** Up to the end of the last word heard whole, with the punctuation that hangs on it. */
-  #heardUnits(heardMs) {
+  /**
+   * How much of the text is heard at `heardMs`, in UTF-16 units: up to the end of the last word heard whole, with
+   * the punctuation that hangs on it. Needs the session's `words`.
+   */
+  charsHeard(heardMs = this.heardMs) {
     const { text, words, samples, format } = this.utterance;
     if (samples !== null && heardMs >= (samples * 1000) / format.sampleRate) return text.length;
     const heard = words.filter((word) => word.endMs <= heardMs);

@@ -195,8 +195,6 @@ class SessionDriver:
             encoder = await self._encoder(fmt)
             self._tell(index, do.EncoderReady(encoder.pre_skip))
             async for event in stream:
-                if index not in self._streams:
-                    return  # what it gave before was wrong, and failed the session
                 match event:
                     case PcmChunk(samples, start):
                         self._tell(index, do.PcmMade(start, len(samples)))
@@ -210,6 +208,7 @@ class SessionDriver:
                         self._tell(index, event)
             raise GenerationFailed("the speech ended before it was complete")
         finally:
+            self._pumps.pop(index, None)
             await self._close_stream(index)
 
     async def _close_stream(self, index: int) -> None:
@@ -260,11 +259,11 @@ class SessionDriver:
                 except EngineError as error:
                     self._session.failed(error, self._clock.now(), effect.index)
             case do.CloseStream(index):
-                self._forget(index)
+                self._cancel_stream(index)
             case do.Prewarm(voice, fmt):
                 self._spawn(partial(self._prewarm, voice, fmt))
             case do.ReportUtterance(report):
-                self._forget(report.index)
+                self._streams.pop(report.index, None)
                 self._hub.observer.utterance_over(self.id, report)
                 logger.info("utterance over", extra={"session": self.id, "report": asdict(report)})
             case do.CountWarning(code):
@@ -292,11 +291,11 @@ class SessionDriver:
             case do.Grant(_, until):
                 stream.grant(until)
 
-    def _forget(self, index: int) -> None:
+    def _cancel_stream(self, index: int) -> None:
         self._streams.pop(index, None)
         pump = self._pumps.pop(index, None)
-        if pump is not None and not pump.done() and pump is not asyncio.current_task():
-            pump.cancel()
+        if pump is not None:
+            pump.cancel()  # also when it is the pump itself that is here: at its next wait
             self._spawn(partial(self._close_stream, index))  # the pump may not even have begun
 
     def _end(self, fault: Fault | None) -> None:

@@ -170,6 +170,39 @@ class TestFaults:
         assert "secret" not in client.messages("error")[0]["message"]
         assert "session broke" in caplog.messages
 
+    async def test_a_stream_that_breaks_the_contract_and_then_says_nothing_is_closed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def gap(*_: object) -> None:
+            raise GenerationFailed("a gap")
+
+        monkeypatch.setattr("realtime.utterance.Utterance.pcm", gap)
+        engine = FakeEngine()
+        engine.next_faults.append(Fault(after_frames=1, stall=True))
+        async with running(engine) as (client, _):
+            await client.say({"type": "session.start", "format": PCM})
+            await client.say({"type": "text", "text": "One two three."}, {"type": "end"})
+            assert await client.until_closed() == (1011, "engine_failure")
+            await settle()
+            assert not engine.live
+
+    async def test_the_server_cancels_the_session(self) -> None:
+        engine = FakeEngine(timing=FakeTiming(frame_s=0.005))
+        await engine.start()
+        hub = SessionHub(engine, observer=RecordingObserver())
+        channel, before = MemoryChannel(), asyncio.all_tasks()
+        session = asyncio.create_task(SessionDriver(hub, channel, NativeAdapter(1000)).run())
+        await channel.say({"type": "session.start"}, {"type": "text", "text": "One two three."})
+        await channel.until("utterance.start")
+        session.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await session
+        assert asyncio.all_tasks() == before
+        assert not engine.live
+        assert not hub.live
+        assert list(hub.observer.closed.values()) == [None]  # type: ignore[attr-defined]
+        hub.close()
+
     async def test_client_vanishes(self) -> None:
         engine = FakeEngine(timing=FakeTiming(frame_s=0.005))
         async with running(engine) as (client, _):

@@ -30,7 +30,7 @@ class EngineSettings:
     Attributes:
         max_streams: utterances at once; more are refused with `Overloaded`.
         device: torch device of the vocoder.
-        vocoder_bfloat16: decode in bfloat16.
+        vocoder_bfloat16: decode in bfloat16; None: where the processor is fast at it.
         vocoder_threads: torch threads of a vocoder step.
         retry_after_s: what a refused caller is told.
         policy: how each utterance is made.
@@ -39,7 +39,7 @@ class EngineSettings:
 
     max_streams: int = 64
     device: str = "cpu"
-    vocoder_bfloat16: bool = False
+    vocoder_bfloat16: bool | None = None
     vocoder_threads: int = 1
     retry_after_s: float = 1.0
     policy: StreamPolicy = field(default_factory=StreamPolicy)
@@ -94,13 +94,13 @@ class CodecLmEngine:
         settings = self._settings
         voice = self._model.voice(self.info.default_voice)
         loop = asyncio.get_running_loop()
-        codec = await loop.run_in_executor(None, self._model.load_codec, settings.device)
+        load = self._model.load_codec
+        codec = await loop.run_in_executor(None, load, settings.device, settings.vocoder_bfloat16)
         self._vocoder = Vocoder(
             codec,
             rows=settings.max_streams,
             speaker_size=len(voice.speaker),
             device=settings.device,
-            bfloat16=settings.vocoder_bfloat16,
             threads=settings.vocoder_threads,
         )
         await self._vocoder.start()

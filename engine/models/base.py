@@ -28,8 +28,11 @@ class StreamingCodec(Protocol[State]):
     def init_state(self, batch: int) -> State:
         """State of ``batch`` streams that have said nothing yet."""
 
-    def step(self, codes: "Tensor", spk: "Tensor", state: State) -> "Tensor":
-        """Next codes ``int64 [B, n]`` and speakers ``float32 [B, S]`` to samples ``float32 [B, n * frame]``.
+    def condition(self, speakers: "Tensor") -> "Tensor":
+        """Speaker vectors ``float32 [B, S]`` to what `step` needs of them, ``[B, C]``; once a stream."""
+
+    def step(self, codes: "Tensor", condition: "Tensor", state: State) -> "Tensor":
+        """Next codes ``int64 [B, n]`` and conditions ``[B, C]`` to samples ``float32 [B, n * frame]``.
 
         Updates ``state``. The concatenation over steps equals decoding at once, however the codes are cut.
         """
@@ -91,8 +94,8 @@ class SpeechModel(Protocol):
     def voice(self, name: str) -> VoicePrompt:
         """The prompt of a voice in ``info.voices``; loaded once."""
 
-    def load_codec(self, device: str) -> StreamingCodec[object]:
-        """The codec on ``device``, ready for inference."""
+    def load_codec(self, device: str, bfloat16: bool | None) -> StreamingCodec[object]:
+        """The codec on ``device``, ready for inference; ``bfloat16`` None: where that is fast."""
 
 
 @dataclass(frozen=True, slots=True)

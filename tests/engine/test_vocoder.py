@@ -7,6 +7,7 @@ import torch
 
 from engine.errors import EngineDead, Overloaded, VocoderFailed
 from engine.models.ember.codec import CodecConfig, EmberCodec
+from engine.models.ember.streaming import EmberDecoder
 from engine.vocoder import Vocoder, step_size
 from tests.support.tiny_model import FRAME, TinyCodec, offline
 
@@ -98,7 +99,9 @@ async def test_the_real_codec_at_any_chunking_among_others():
         CodecConfig(dim=32, inner=64, decoder_low=2, decoder_high=2, encoder_high=1, encoder_low=1)
     )
     codec.eval().requires_grad_(False)
-    vocoder = Vocoder(codec, rows=3, speaker_size=192)
+    with torch.no_grad():
+        codec.decoder.condition.weight.normal_(std=0.05)  # it starts at zero: speakers would not show
+    vocoder = Vocoder(EmberDecoder(codec, bfloat16=False), rows=3, speaker_size=192)
     await vocoder.start()
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 8000, (3, 40))
@@ -118,3 +121,20 @@ async def test_the_real_codec_at_any_chunking_among_others():
     got = await asyncio.gather(*map(speak, range(3)))
     await vocoder.stop()
     assert np.abs(np.stack(got) - whole).max() < 1e-4
+
+
+async def test_bfloat16_is_close_and_leaves_the_codec_alone():
+    torch.manual_seed(0)
+    codec = EmberCodec(
+        CodecConfig(dim=32, inner=64, decoder_low=2, decoder_high=2, encoder_high=1, encoder_low=1)
+    )
+    codec.eval().requires_grad_(False)
+    codes, speakers = torch.randint(0, 8000, (2, 20)), torch.randn(2, 192)
+    whole = codec.decode(codes, speakers)
+    fast = EmberDecoder(codec, bfloat16=True)
+    state = fast.init_state(2)
+    made = torch.cat([fast.step(part, fast.condition(speakers), state) for part in codes.split(7, 1)], 1)
+    assert made.dtype == torch.float32
+    noise = (made - whole).square().sum() / whole.square().sum()
+    assert noise < 10**-2.5
+    assert torch.equal(codec.decode(codes, speakers), whole)

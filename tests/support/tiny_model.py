@@ -34,12 +34,15 @@ class TinyCodec:
     def init_state(self, batch: int) -> TinyState:
         return TinyState(torch.zeros(batch), torch.zeros(batch, dtype=torch.long))
 
-    def step(self, codes: Tensor, spk: Tensor, state: TinyState) -> Tensor:
+    def condition(self, speakers: Tensor) -> Tensor:
+        return speakers
+
+    def step(self, codes: Tensor, condition: Tensor, state: TinyState) -> Tensor:
         if self.fail_on & set(codes.flatten().tolist()):
             raise RuntimeError("scripted failure")
         value = codes.float() / layout.CODE_COUNT
         before = torch.cat([state.last[:, None], value[:, :-1]], 1)
-        level = 0.5 * value + 0.25 * before + spk[:, :1]
+        level = 0.5 * value + 0.25 * before + condition[:, :1]
         for code in self.nan_on:
             level = torch.where(codes == code, float("nan"), level)
         state.last, state.count = value[:, -1], state.count + codes.shape[1]
@@ -49,7 +52,11 @@ class TinyCodec:
 def offline(codes: list[int], speaker: float) -> np.ndarray:
     """What a stream of ``codes`` must sound like."""
     codec = TinyCodec()
-    return codec.step(torch.tensor([codes]), torch.tensor([[speaker]]), codec.init_state(1))[0].clamp(-1, 1).numpy()
+    return (
+        codec.step(torch.tensor([codes]), torch.tensor([[speaker]]), codec.init_state(1))[0]
+        .clamp(-1, 1)
+        .numpy()
+    )
 
 
 class TinyModel:
@@ -79,7 +86,7 @@ class TinyModel:
     def voice(self, name: str) -> VoicePrompt:
         return self._voices[name]
 
-    def load_codec(self, device: str) -> TinyCodec:
+    def load_codec(self, device: str, bfloat16: bool | None) -> TinyCodec:
         return self.codec
 
     def _voice(self, name: str, at: int) -> VoicePrompt:

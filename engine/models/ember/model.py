@@ -88,11 +88,16 @@ class EmberModel:
             self._prompts[name] = _read_voice(self.folder / "voices" / name)
         return self._prompts[name]
 
-    def load_codec(self, device: str) -> "StreamingCodec[DecoderState]":
-        """The codec in float32 on ``device``."""
+    def load_codec(self, device: str, bfloat16: bool | None) -> "StreamingCodec[DecoderState]":
+        """The codec's decoder on ``device``. Raises `ModelUnusable`."""
         from engine.models.ember.codec import EmberCodec  # torch is slow to import
+        from engine.models.ember.streaming import EmberDecoder, bfloat16_is_fast
 
-        return EmberCodec.load(self.folder / "codec", device)
+        try:
+            codec = EmberCodec.load(self.folder / "codec", device)
+        except (OSError, RuntimeError, ValueError, TypeError) as error:
+            raise ModelUnusable(f"{self.folder / 'codec'}: {error}") from error
+        return EmberDecoder(codec, bfloat16=bfloat16_is_fast(device) if bfloat16 is None else bfloat16)
 
     def _voice_info(self, name: str, note: Mapping[str, object]) -> VoiceInfo:
         prompt = _read_voice(self.folder / "voices" / name)

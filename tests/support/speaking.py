@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import soxr
 
 from realtime.client import Done, Pcm, Word, connect
 from realtime.client_decoder import Decoder
 
 RATE = 24_000
+"""Samples per second of `Said.pcm`, whatever the decoder's own rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,10 @@ async def say(
         assert done is not None
         if done.samples:
             pcm.append(decoder.finish(done.samples))
-        return Said(text, voice, np.concatenate(pcm), tuple(payloads), done, tuple(utterance.words))
+        exact = np.concatenate(pcm)
+        if session.pcm_rate != RATE:
+            exact = soxr.resample(exact, session.pcm_rate, RATE)
+        return Said(text, voice, exact, tuple(payloads), done, tuple(utterance.words))
 
 
 async def say_all(url: str, lines: Sequence[tuple[str, str]], *, at_once: int, **options: Any) -> list[Said]:

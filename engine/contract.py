@@ -97,6 +97,8 @@ class SpeechRequest:
     """Lower is sooner."""
     cache_salt: str | None = None
     """Keeps a private voice's prefix apart from everybody else's."""
+    lead_samples: int | None = None
+    """Audio that may be made before the first ``SpeechStream.grant``; None: the engine's own default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,12 +53,14 @@ class Tuning:
     Attributes:
         lead_ms: audio generated ahead of the listener at most.
         lead_step_ms: how finely the lead is extended as the listener plays.
+        first_lead_ms: audio an utterance may have even while the listener still hears the one before.
         stall_s: seconds without a sign of life from the engine while it has words to speak.
         close_s: seconds for the last frames of a connection.
     """
 
     lead_ms: float = 4_000.0
     lead_step_ms: float = 250.0
+    first_lead_ms: float = 500.0
     stall_s: float = 30.0
     close_s: float = 2.0
 

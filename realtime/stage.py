@@ -94,9 +94,11 @@ class Stage:
     def _open(self, utterance: Utterance, now: float) -> None:
         utterance.enter(Phase.SPEAKING)
         utterance.progress_at = now
+        first = int(self._tuning.first_lead_ms / 1000 * utterance.model_rate)
+        utterance.granted, utterance.granted_at = max(first, self._lead_until(utterance, now)), now
         request = utterance.request(f"{self._id}/{utterance.index}")
         self._effects.append(do.OpenStream(utterance.index, request, utterance.config.format))
-        self._grant(utterance, now)
+        self._effects.append(do.Grant(utterance.index, utterance.granted))
         self._push(utterance, now)
         if utterance.text_ended:
             self._effects.append(do.FinishWords(utterance.index))
@@ -260,21 +262,27 @@ class Stage:
         raise GenerationFailed(f"the engine gave nothing for {self._tuning.stall_s:g} s")
 
     def _room_at(self) -> float:
-        """When the listener has so little left that the next utterance is to be begun."""
-        return self._player.ends_at - self._tuning.lead_ms / 2000
+        """When the listener has so little left that the next utterance may be begun.
+
+        That is early: its first words should be there for whoever asks. Its lead is short then.
+        """
+        return self._player.ends_at - 1.5 * self._tuning.lead_ms / 1000
 
     def _grant(self, utterance: Utterance, now: float) -> None:
-        """Let generation go on to the lead over what is heard; others that are heard before count in."""
-        rate, track = utterance.model_rate, utterance.track
+        """Let generation go on as far as the lead allows."""
+        until = self._lead_until(utterance, now)
+        utterance.granted_at = now
+        step = self._tuning.lead_step_ms * utterance.model_rate / 1000
+        if utterance.phase is Phase.SPEAKING and until - utterance.granted >= step:
+            utterance.granted, utterance.progress_at = until, now
+            self._effects.append(do.Grant(utterance.index, until))
+
+    def _lead_until(self, utterance: Utterance, now: float) -> int:
+        """How far audio may be made: the lead over what is heard, less what is heard before."""
+        track = utterance.track
         before_s = max(0.0, self._player.remaining_s(now) - track.unplayed_s(now))
         ahead_s = self._tuning.lead_ms / 1000 - before_s
-        until = int((track.played(now) / track.rate + ahead_s) * rate)
-        utterance.granted_at = now
-        if until - utterance.granted >= self._tuning.lead_step_ms * rate / 1000 or not utterance.granted:
-            utterance.granted = max(until, 1)
-            if utterance.phase is Phase.SPEAKING:
-                utterance.progress_at = now
-                self._effects.append(do.Grant(utterance.index, utterance.granted))
+        return int((track.played(now) / track.rate + ahead_s) * utterance.model_rate)
 
     def _budget_at(self, utterance: Utterance) -> float:
         """When its first packet will be late; infinitely far when it cannot be."""

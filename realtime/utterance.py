@@ -163,9 +163,15 @@ class Utterance:
     # --- speech ---
 
     def request(self, request_id: str) -> SpeechRequest:
-        """What the engine is asked for."""
+        """What the engine is asked for, with the lead that is granted so far."""
         config = self.config
-        return SpeechRequest(request_id, config.voice, sampling=config.sampling, speed=config.speed)
+        return SpeechRequest(
+            request_id,
+            config.voice,
+            sampling=config.sampling,
+            speed=config.speed,
+            lead_samples=self.granted,
+        )
 
     def pcm(self, start: int, samples: int) -> None:
         """The engine made ``samples`` more. Raises `GenerationFailed` if they do not follow."""

@@ -30,12 +30,12 @@ PCM = FormatRequest(encoding="pcm_s16le", sample_rate=RATE)
 class Stream:
     """The engine's side of one utterance: 100 ms a word, one packet per 20 ms."""
 
-    def __init__(self, request_id: str) -> None:
+    def __init__(self, request_id: str, lead_samples: int) -> None:
         self.request_id = request_id
         self.words: list[SpokenWord] = []
         self.ends: list[int] = []
         self.finished = False
-        self.granted = 0
+        self.granted = lead_samples
         self.closed = False
         self.made = self.spoken = 0
 
@@ -72,7 +72,7 @@ class Rig:
             for effect in effects:
                 match effect:
                     case do.OpenStream(index, request, _):
-                        self.streams[index] = Stream(request.request_id)
+                        self.streams[index] = Stream(request.request_id, request.lead_samples or 0)
                         self.session.heard_from(index, do.StreamOpened(), self.now)
                         self.session.heard_from(index, do.EncoderReady(0), self.now)
                     case do.PushWords(index, words, end_segment):
@@ -86,7 +86,7 @@ class Rig:
                         assert not self.streams[index].finished
                         self.streams[index].finished = True
                     case do.Grant(index, until):
-                        assert until > self.streams[index].granted
+                        assert until >= self.streams[index].granted
                         self.streams[index].granted = until
                     case do.CloseStream(index):
                         assert not self.streams[index].closed

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,6 +39,7 @@ _SHORT_WINDOWS = (1_000, 1_500, 2_000, _FULL_WINDOW)
 """Encoder windows in 10 ms frames. Short ones give the same transcripts at a sixth of the time."""
 _SPARE_FRAMES = 200
 _BATCH = 8
+_LOOPING = 2.4
 
 
 def cache_folder() -> Path:
@@ -136,7 +138,7 @@ class Recogniser:
 
     def _key(self, wave: Wave) -> str:
         digest = hashlib.sha256(np.ascontiguousarray(wave).tobytes())
-        digest.update(repr((_SHA256, self._windows)).encode())
+        digest.update(repr((_SHA256, self._windows, _LOOPING)).encode())
         return digest.hexdigest()[:32]
 
     def _remember(self, texts: dict[str, str]) -> None:
@@ -151,9 +153,17 @@ class Recogniser:
         return next((size for size in self._windows if size >= needed), self._windows[-1])
 
     def _batch(self, waves: Sequence[Wave]) -> list[str]:
+        """Greedy transcripts; one that goes round in circles is tried again with more care."""
+        texts = self._decode(waves, self._window(waves[0]), beam=1)
+        for i, wave in enumerate(waves):
+            if compression(texts[i]) > _LOOPING:
+                again = self._decode([wave], _FULL_WINDOW, beam=5)[0]
+                texts[i] = min(texts[i], again, key=compression)
+        return texts
+
+    def _decode(self, waves: Sequence[Wave], window: int, beam: int) -> list[str]:
         extract = self._model.feature_extractor
         features = [extract(np.concatenate([_LEAD, to_16k(wave), _TAIL])) for wave in waves]
-        window = self._window(waves[0])
         stacked = np.stack([pad_or_trim(feature, window) for feature in features])
         encoded = self._model.model.encode(get_ctranslate2_storage(stacked), to_cpu=True)
         prompt = [*self._tokenizer.sot_sequence, self._tokenizer.no_timestamps]
@@ -161,12 +171,18 @@ class Recogniser:
         results = self._model.model.generate(
             encoded,
             [prompt] * len(waves),
-            beam_size=1,
+            beam_size=beam,
             max_length=min(448, 40 + int(12 * seconds)),
             suppress_blank=True,
             suppress_tokens=[-1],
         )
         return [self._tokenizer.decode(result.sequences_ids[0]).strip() for result in results]
+
+
+def compression(text: str) -> float:
+    """How many times shorter a text becomes by compression; above 2.4 it repeats itself."""
+    raw = text.encode()
+    return len(raw) / len(zlib.compress(raw))
 
 
 def main() -> None:

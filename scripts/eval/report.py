@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from scripts.eval.scoring import Estimate
 from scripts.eval.targets import TARGETS, Target, worst
 
 _MISSING_NOTE = "(to be explained)"
+_KINDS = ("teacher", "codec", "full", "interleaved", "continued")
 _COLOURS = {"aim": "#2a7f4f", "must": "#8fbf6a", "below": "#c8553d", "not measured": "#bbbbbb"}
 
 
@@ -94,7 +95,7 @@ def markdown(lines: list[Line]) -> str:
     return "\n".join([*table, *(["", "Below target:", "", *below] if below else [])]) + "\n"
 
 
-def _bars(axes: Axes, results: Results, kinds: list[str], figure: str, title: str) -> None:
+def _bars(axes: Axes, results: Results, kinds: Sequence[str], figure: str, title: str) -> None:
     """Bars with intervals, one group a list."""
     width = 0.8 / len(kinds)
     for k, kind in enumerate(kinds):
@@ -105,7 +106,13 @@ def _bars(axes: Axes, results: Results, kinds: list[str], figure: str, title: st
             ends = [[found.value - found.low], [found.high - found.value]]
             label = kind if i == 0 else None
             axes.bar(
-                i + k * width, found.value, width * 0.9, yerr=ends, color=f"C{k}", label=label, capsize=2
+                i + k * width,
+                found.value,
+                width * 0.9,
+                yerr=ends,
+                color=f"C{_KINDS.index(kind)}",
+                label=label,
+                capsize=2,
             )
     axes.set_xticks([0.4 - width / 2, 1.4 - width / 2], ["everyday", "held out"])
     axes.set_title(title)
@@ -127,11 +134,10 @@ def _verdicts(axes: Axes, lines: list[Line]) -> None:
 def plot(results: Results, lines: list[Line], path: Path) -> None:
     """Writes the picture."""
     figure, axes = pyplot.subplots(2, 2, figsize=(13, 8), width_ratios=[1.2, 1])
-    forms = ["full", "interleaved", "continued"]
     _verdicts(axes[0, 0], lines)
-    _bars(axes[0, 1], results, ["teacher", "codec", *forms], "wer", "word error rate")
-    _bars(axes[1, 0], results, ["teacher", "codec", *forms], "dnsmos", "DNSMOS overall")
-    _bars(axes[1, 1], results, forms, "wrong_word_count", "share with a wrong number of words")
+    _bars(axes[0, 1], results, _KINDS, "wer", "word error rate")
+    _bars(axes[1, 0], results, _KINDS, "dnsmos", "DNSMOS overall")
+    _bars(axes[1, 1], results, _KINDS[2:], "wrong_word_count", "share with a wrong number of words")
     axes[0, 1].legend(frameon=False, fontsize=8)
     axes[1, 0].set_ylim(1, 4)
     figure.tight_layout()

@@ -45,3 +45,9 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(asr, "_PACKAGES", ("no_such_package_a", "no_such_package_b"))
     with pytest.raises(FileNotFoundError, match="no-such-package-a"):
         asr.whisper_folder(tmp_path / "whisper")
+
+
+def test_compression_tells_loops_from_speech() -> None:
+    assert asr.compression("where are you " * 12) > 2.4
+    assert asr.compression("your table for four is booked for friday at seven thirty") < 2.4
+    assert asr.compression("") < 2.4

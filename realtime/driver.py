@@ -18,7 +18,7 @@ from realtime.audio.encoder import make_encoder
 from realtime.audio.formats import AudioFormat
 from realtime.audio.packets import PacketEncoder
 from realtime.errors import Draining, Fault, RealtimeError
-from realtime.messages import AppendText, AudioReady, CloseConnection
+from realtime.messages import AppendText, AudioReady, CloseConnection, Played
 from realtime.protocols.base import Adapter, Frame
 from realtime.registry import SessionHub
 from realtime.session import Session
@@ -115,6 +115,11 @@ class SessionDriver:
     def stop(self) -> None:
         """Fail what is under way and close now."""
         self._fail(Draining())
+
+    def played(self, index: int, samples: int) -> None:
+        """A paced transport's own clock: ``samples`` (format's rate) of utterance ``index`` were played."""
+        self._session.receive(Played(index, samples), self._clock.now())
+        self._perform(rearm=False)
 
     # --- tasks ---
 

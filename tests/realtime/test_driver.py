@@ -243,6 +243,20 @@ class TestBargeIn:
         assert cancelled["heard_text"] + cancelled["unheard_text"] == "One two three four five six seven."
         assert [body["utterance"] for body in client.messages("utterance.done")] == ["u2"]
 
+    async def test_a_transport_that_knows_what_was_played(self) -> None:
+        async with running() as (client, hub):
+            await client.say({"type": "session.start", "format": PCM})
+            await client.say({"type": "text", "text": "One two three four "})
+            await client.until_audio(30)
+            (session,) = hub.live.values()
+            assert isinstance(session, SessionDriver)
+            session.played(0, 4800 * 2)
+            await client.say({"type": "cancel"})
+            cancelled = await client.until("utterance.cancelled")
+        assert cancelled["clock"] == "transport"
+        assert cancelled["heard_ms"] == 400
+        assert cancelled["heard_text"] == "One two"
+
     async def test_frames_after_a_cancel(self) -> None:
         async with running() as (client, _):
             await client.say({"type": "session.start", "format": PCM})
@@ -260,17 +274,18 @@ class TestBargeIn:
 class TestTime:
     async def test_bounded_lead(self) -> None:
         clock = ManualClock()
-        engine = FakeEngine()
-        limits = Limits(send_buffer_ms=60_000)
-        async with running(engine, limits, clock) as (client, _):
+        began = clock.now()
+        async with running(FakeEngine(), Limits(send_buffer_ms=60_000), clock) as (client, _):
             await client.say({"type": "session.start", "format": PCM})
-            await client.say({"type": "text", "text": "word " * 100 + "."}, {"type": "end"})
+            await client.say({"type": "text", "text": "word " * 60 + "."}, {"type": "end"})
             await client.until("utterance.start")
-            for _ in range(40):
-                await clock.advance(0.5)
-                sent_s = sum(len(frame.payload) // 2 for frame in client.audio()) / 24000
-                assert sent_s <= clock.now() - 1000 + 4.0 + 0.5 or client.messages("utterance.done")
-            assert await client.until("utterance.done")
+            async with asyncio.timeout(20):
+                while not client.messages("utterance.done"):
+                    await clock.advance(0.25)
+                    await asyncio.sleep(0.001)  # the encoder's threads know nothing of this clock
+                    sent_s = sum(len(frame.payload) // 2 for frame in client.audio()) / 24000
+                    assert sent_s <= clock.now() - began + 4.0 + 0.5
+        assert clock.now() - began > 60 * 0.2 - 5
 
     async def test_idle(self) -> None:
         clock = ManualClock()

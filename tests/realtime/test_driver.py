@@ -246,8 +246,8 @@ class TestBargeIn:
     async def test_a_transport_that_knows_what_was_played(self) -> None:
         async with running() as (client, hub):
             await client.say({"type": "session.start", "format": PCM})
-            await client.say({"type": "text", "text": "One two three four "})
-            await client.until_audio(30)
+            await client.say({"type": "text", "text": "One two three four five "})
+            await client.until_audio(25)
             (session,) = hub.live.values()
             assert isinstance(session, SessionDriver)
             session.played(0, 4800 * 2)

@@ -263,6 +263,10 @@ class SessionDriver:
                     self._command_stream(effect)
                 except EngineError as error:
                     self._session.failed(error, self._clock.now(), effect.index)
+                except Exception as error:
+                    # As in `_guarded`: whoever performs effects, the writer too, must live to tell the client.
+                    logger.exception("session broke", extra={"session": self.id, "index": effect.index})
+                    self._session.failed(error, self._clock.now(), effect.index)
             case do.CloseStream(index):
                 self._cancel_stream(index)
             case do.Prewarm(voice, fmt):

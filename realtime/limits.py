@@ -24,7 +24,7 @@ class Limits:
 
     message_bytes: int = 65_536
     utterance_chars: int = 20_000
-    pending_utterances: int = 16
+    pending_utterances: int = 64
     pending_chars: int = 60_000
     start_s: float = 10.0
     idle_s: float = 60.0

@@ -203,6 +203,20 @@ class TestFaults:
         assert list(hub.observer.closed.values()) == [None]  # type: ignore[attr-defined]
         hub.close()
 
+    async def test_an_engine_with_a_bug_in_open(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Found by the writer's own step, at the end of the utterance before: it still tells the client."""
+        async with running() as (client, hub):
+            await client.say({"type": "session.start", "format": PCM}, {"type": "text", "text": "One two."})
+            await client.until_audio(1)
+
+            def broken(*_: object) -> None:
+                raise ZeroDivisionError
+
+            monkeypatch.setattr(hub.engine, "open", broken)
+            await client.say({"type": "end"}, {"type": "text", "text": "Three. "}, {"type": "end"})
+            assert await client.until_closed() == (1011, "engine_failure")
+        assert client.messages("error")[0]["utterance"] == "u2"
+
     async def test_client_vanishes(self) -> None:
         engine = FakeEngine(timing=FakeTiming(frame_s=0.005))
         async with running(engine) as (client, _):

@@ -14,6 +14,9 @@ from engine.lm import LmRequest, LmSampling, SpeechLM, TokenChunk
 from engine.models.base import SpeechModel, segment_text
 from engine.outbox import Outbox, SegmentEnd, Word
 
+_PRIORITY_STEP = 1_000_000
+"""Of the LM's priorities, one of ours; between two of them lies the lead in steps of 2 ms."""
+
 
 @dataclass(frozen=True, slots=True)
 class GenerationPolicy:
@@ -66,6 +69,7 @@ class Generation:
         outbox: where codes and word boundaries go.
         changed: set whenever the outbox or `idle` has changed.
         clock: monotonic seconds.
+        lead_s: how much audio the listener still has, in seconds: who has least is served first.
     """
 
     def __init__(
@@ -79,9 +83,11 @@ class Generation:
         outbox: Outbox,
         changed: asyncio.Event,
         clock: Callable[[], float],
+        lead_s: Callable[[], float],
     ) -> None:
         self._model, self._lm, self._policy, self._request = model, lm, policy, request
         self._prefix, self._seed, self._outbox, self._clock = prefix, seed, outbox, clock
+        self._lead_s = lead_s
         self._sampling = request.sampling.over(model.info.defaults)
         self._feed = WordFeed(model.info.max_utterance_words)
         self._granted = policy.lead_samples
@@ -92,6 +98,7 @@ class Generation:
         self.marks = Marks()
         self.idle = True
         """It waits for text or for a grant: nothing more comes by itself."""
+        self.last_token_s = clock()
 
     def push(self, words: Sequence[SpokenWord], *, end_segment: bool) -> None:
         """See `SpeechStream.push`."""
@@ -177,7 +184,7 @@ class Generation:
             allowed=layout.audio_or_end if now.final else layout.audio,
             end=layout.end,
             sampling=self._lm_sampling(segment),
-            priority=self._request.priority,
+            priority=self._priority(),
             cache_salt=self._request.cache_salt,
         )
         got = 0
@@ -187,6 +194,7 @@ class Generation:
             async with asyncio.timeout(timeout) as deadline, aclosing(self._lm.generate(request)) as chunks:
                 async for chunk in chunks:
                     deadline.reschedule(clock() + timeout)
+                    self.last_token_s = self._clock()
                     self._note_first(request, chunk)
                     got += len(chunk.ids)
                     for token in chunk.ids:
@@ -242,6 +250,13 @@ class Generation:
             raise InvalidTokens(token)
         segment.ids.append(token)
         segment.audio += 1
+
+    def _priority(self) -> int:
+        """Of equal callers, the one whose listener runs dry first."""
+        lead_ms = int(self._lead_s() * 1000)
+        return (
+            self._request.priority * _PRIORITY_STEP + max(-_PRIORITY_STEP, min(_PRIORITY_STEP, lead_ms)) // 2
+        )
 
     def _note_first(self, request: LmRequest, chunk: TokenChunk) -> None:
         if self.marks.usage is None:

@@ -16,7 +16,7 @@ from engine.stream import Parts, StreamPolicy, UtteranceStream
 from engine.supervisor import RestartPolicy, Supervisor
 from engine.vocoder import Vocoder
 
-_FIRST = -1_000_000
+_FIRST = -(10**9)
 """Priority of a probe: it must not wait behind the streams it protects."""
 _MAX_WARM = 256
 """Voices that are warmed again after a restart, latest used."""

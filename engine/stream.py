@@ -32,6 +32,8 @@ from engine.vocoder import STEP_CODES, Vocoder, step_size
 
 _FRAMES_AHEAD_PER_CODE = 4
 """A step may take as many codes as a quarter of the frames that the listener still has to hear."""
+_CROWDS = ((16, 4), (4, 2))
+"""With more streams than the first number at once, a step is worth at least the second number of codes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,14 @@ class StreamPolicy:
         generation: how it is generated.
         check_lead_s: with this much audio ahead of its listener a new segment is held back until its words
             are known to be complete.
+        patience_s: an LM that is silent for this long is not waited for: what is there is spoken.
         vocode_timeout_s: longest wait for a vocoder step.
         close_timeout_s: longest wait of `aclose` for the LM to let go.
     """
 
     generation: GenerationPolicy = field(default_factory=GenerationPolicy)
     check_lead_s: float = 1.0
+    patience_s: float = 0.04
     vocode_timeout_s: float = 30.0
     close_timeout_s: float = 5.0
 
@@ -83,6 +87,7 @@ class UtteranceStream:
             self._outbox,
             self._changed,
             parts.clock,
+            self._lead_s,
         )
         self._ready: deque[EngineEvent] = deque()  # bounded: filled by one step, when it is empty
         self._step: tuple[Batch, asyncio.Future[Samples] | None] | None = None
@@ -186,7 +191,7 @@ class UtteranceStream:
         if self._held_s() > 0:
             return None
         codes, at_end = self._outbox.ready(STEP_CODES[0])
-        if not (at_end or (codes and (self._generation.idle or codes >= self._target()))):
+        if not (at_end or (codes and (codes >= self._target() or self._nothing_comes()))):
             return None
         size = step_size(codes)
         batch = self._outbox.take(size, to_end=at_end and size == codes)
@@ -221,9 +226,16 @@ class UtteranceStream:
         return self._vocoded / self._rate - (self._parts.clock() - self._first_pcm_s)
 
     def _target(self) -> int:
-        """Codes to wait for: one at first, more as the listener has more to hear meanwhile."""
+        """Codes to wait for: one at first, more as the listener has more to hear or others wait."""
         frames = int(self._lead_s() * self._rate / self._frame)
-        return max(1, min(STEP_CODES[0], frames // _FRAMES_AHEAD_PER_CODE))
+        streams = self._parts.vocoder.open_streams
+        crowd = next((codes for most, codes in _CROWDS if streams > most), 1)
+        ramp = 1 + self._vocoded // self._frame // 2
+        return max(min(crowd, ramp), min(STEP_CODES[0], frames // _FRAMES_AHEAD_PER_CODE))
+
+    def _nothing_comes(self) -> bool:
+        silent_s = self._parts.clock() - self._generation.last_token_s
+        return self._generation.idle or silent_s >= self._parts.policy.patience_s
 
     def _held_s(self) -> float:
         """How long the next segment may still be held back for its check; not positive: not at all."""
@@ -232,14 +244,13 @@ class UtteranceStream:
         return self._lead_s() - self._parts.policy.check_lead_s
 
     async def _wait(self) -> None:
-        """Until something has changed, or until less lead makes do with what is there."""
+        """Until something has changed, or it is time to go on with what is there."""
         self._changed.clear()
         timeout: float | None = None
         if (held := self._held_s()) > 0:
             timeout = held
-        elif (codes := self._outbox.ready(STEP_CODES[0])[0]) > 0:
-            enough = (codes + 1) * _FRAMES_AHEAD_PER_CODE * self._frame / self._rate
-            timeout = max(0.001, self._lead_s() - enough)
+        elif len(self._outbox):
+            timeout = self._parts.policy.patience_s
         try:
             async with asyncio.timeout(timeout):
                 await self._changed.wait()

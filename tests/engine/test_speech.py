@@ -364,6 +364,19 @@ async def test_same_seed_same_requests_and_prefix_is_cached():
     assert len(set(seeds[0])) == len(seeds[0])
 
 
+async def test_who_has_less_to_hear_goes_first():
+    async with Rig(ScriptedLM(reader(), step_s=0.0002)) as rig:
+        stream = rig.open(priority=1)
+        for _ in range(3):
+            stream.push(words("a sentence that takes a good while to say."), end_segment=True)
+        stream.finish()
+        await collect(stream)
+        priorities = [r.priority for r in rig.lm.requests]
+    assert priorities[0] == 1_000_000
+    assert priorities == sorted(priorities), "the more is ahead, the later"
+    assert 1_000_000 < priorities[-1] < 2_000_000
+
+
 async def test_nothing_to_say():
     async with Rig() as rig:
         stream = rig.open()

@@ -264,7 +264,7 @@ class SessionDriver:
                 except EngineError as error:
                     self._session.failed(error, self._clock.now(), effect.index)
                 except Exception as error:
-                    # As in `_guarded`: whoever performs effects, the writer too, must live to tell the client.
+                    # As in `_guarded`; here, because the writer performs effects and must live to tell.
                     logger.exception("session broke", extra={"session": self.id, "index": effect.index})
                     self._session.failed(error, self._clock.now(), effect.index)
             case do.CloseStream(index):

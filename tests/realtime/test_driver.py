@@ -118,7 +118,8 @@ class TestFaults:
         engine = FakeEngine()
         engine.next_faults.append(Fault(after_frames=7, error=error))  # type: ignore[arg-type]
         async with running(engine) as (client, _):
-            await client.say({"type": "session.start", "format": PCM}, {"type": "text", "text": "One two."})
+            await client.say({"type": "session.start", "format": PCM})
+            await client.say({"type": "text", "text": "One two three four "})
             await client.say({"type": "end"})
             assert await client.until_closed() == (1011, "engine_failure")
         assert client.messages()[-1]["type"] == "error"
@@ -206,7 +207,8 @@ class TestFaults:
     async def test_an_engine_with_a_bug_in_open(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Found by the writer's own step, at the end of the utterance before: it still tells the client."""
         async with running() as (client, hub):
-            await client.say({"type": "session.start", "format": PCM}, {"type": "text", "text": "One two."})
+            await client.say({"type": "session.start", "format": PCM})
+            await client.say({"type": "text", "text": "One two three four "})
             await client.until_audio(1)
 
             def broken(*_: object) -> None:

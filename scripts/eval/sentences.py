@@ -1,6 +1,6 @@
 """The two test lists, in spoken form.
 
-`everyday.txt` holds 100 written sentences of an agent's day (numbers, prices, names), one a line;
+`everyday.txt` holds 100 written everyday sentences of a phone assistant (numbers, prices, names), one a line;
 `heldout.jsonl` holds 200 sentences of the training distribution, kept out of it, already in spoken form.
 Written text becomes spoken form by the product's own normaliser, named once here.
 """

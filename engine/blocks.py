@@ -119,6 +119,16 @@ def _chars(words: Sequence[str]) -> int:
     return sum(len(word) + 1 for word in words)
 
 
+def may_end(rules: BlockRules, now: Progress, tokens: int) -> bool:
+    """Whether the segment could honestly end within ``tokens`` more audio tokens."""
+    return _chars(now.words[now.begun :]) * rules.fast_tokens_per_char < tokens
+
+
 def token_bound(words: Sequence[str]) -> int:
-    """Audio tokens (at 50 a second) that no honest reading of ``words`` passes: a guard against runaways."""
-    return 100 + sum(30 + 9 * len(word) for word in words)
+    """Audio tokens (50 a second) that no honest reading of ``words`` passes: a guard against runaways."""
+    return 60 + sum(20 + 6 * len(word) for word in words)
+
+
+def word_bound(word: str) -> int:
+    """Audio tokens from a word's begin, or a segment's, until the next, or the end, at the latest."""
+    return 80 + 10 * len(word)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
-from engine.blocks import Continue, Give, Progress, Wait, next_step, token_bound
+from engine.blocks import Continue, Give, Progress, Wait, may_end, next_step, token_bound, word_bound
 from engine.contract import SpeechRequest, SpokenWord, Usage
 from engine.errors import GenerationFailed, InvalidTokens, RequestRejected, Runaway
 from engine.intake import WordFeed
@@ -18,6 +18,9 @@ _PRIORITY_STEP = 1_000_000
 """Of the LM's priorities, one of ours; between two of them lies the lead in steps of 2 ms."""
 
 
+_TRUNCATED_WORDS = 2
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationPolicy:
     """How an utterance is generated.
@@ -25,12 +28,14 @@ class GenerationPolicy:
     Attributes:
         lead_samples: audio that may be made before the first `grant`.
         remakes: how often a segment whose words are not complete is made again, while nothing of it has left.
+        resumes: how often a segment that ends with words missing, and was heard already, is made to go on.
         token_timeout_s: longest wait for the LM's next token.
         cut_runaways: end a segment at its bound instead of failing. For work with untrained weights only.
     """
 
     lead_samples: int = 4 * 24_000
     remakes: int = 1
+    resumes: int = 1
     token_timeout_s: float = 30.0
     cut_runaways: bool = False
 
@@ -48,13 +53,21 @@ class Marks:
 
 @dataclass(slots=True)
 class _Segment:
-    """A segment being made. ``ids``: its text blocks and audio tokens; ``audio``: how many are audio."""
+    """A segment being made.
+
+    ``ids``: its text blocks and audio tokens; ``audio``: how many are audio; ``since``: how many since the
+    last word began, of at most ``limit``; ``held``: it must not end in its next block.
+    """
 
     index: int
     attempt: int
     progress: Progress
     ids: list[int] = field(default_factory=list)
     audio: int = 0
+    since: int = 0
+    limit: int = word_bound("")
+    resumed: int = 0
+    held: bool = False
     ended: bool = False
 
 
@@ -153,7 +166,7 @@ class Generation:
             del self._history[:-1]
 
     async def _speak(self, segment: _Segment) -> Runaway | None:
-        """Run one attempt at a segment to its end."""
+        """Run one attempt at a segment to its end, or until it has run away."""
         while not segment.ended:
             first, count, ended = self._feed.segment(segment.index)
             words = [word.spoken for word in self._feed.words[first:count]]
@@ -162,10 +175,10 @@ class Generation:
             if isinstance(step, Wait) or self._made() > self._granted:
                 await self._pause()
                 continue
-            bound = token_bound(words)
-            if segment.audio >= bound:
-                return None if self._policy.cut_runaways else Runaway(bound, len(words))
-            await self._run_step(segment, step)
+            try:
+                await self._run_step(segment, step)
+            except Runaway as runaway:
+                return None if self._policy.cut_runaways else runaway
         return None
 
     async def _run_step(self, segment: _Segment, step: Give | Continue) -> None:
@@ -175,13 +188,15 @@ class Generation:
             text = segment_text(now.words[now.given : given], more=not step.final)
             segment.ids += layout.text_block(text, step.final)
             segment.progress = now = replace(now, given=given, final=step.final, blocks=0)
-        tokens = self._fit(segment, step.tokens)
+        tokens = self._fit(segment, self._model.rules.block_tokens if segment.held else step.tokens)
+        ends = now.final and not segment.held and may_end(self._model.rules, now, tokens)
+        segment.held = False
         self._requests += 1
         request = LmRequest(
             request_id=f"{self._request.request_id}.{self._requests}",
             prompt=[*self._prefix, *(i for ids in self._history for i in ids), *segment.ids],
             max_tokens=tokens,
-            allowed=layout.audio_or_end if now.final else layout.audio,
+            allowed=layout.audio_or_end if ends else layout.audio,
             end=layout.end,
             sampling=self._lm_sampling(segment),
             priority=self._priority(),
@@ -202,7 +217,7 @@ class Generation:
                     self._changed.set()
         except TimeoutError as error:
             raise GenerationFailed(f"no token within {timeout:.0f} s") from error
-        if not segment.ended and got != tokens:
+        if got != tokens and not (segment.ended or segment.held):
             raise GenerationFailed(f"the LM stopped after {got} of {tokens} tokens without an end")
         blocks = segment.progress.blocks + got // self._model.rules.block_tokens
         segment.progress = replace(segment.progress, blocks=blocks)
@@ -241,15 +256,38 @@ class Generation:
                 self.marks.first_code_s = self._clock()
         elif token == layout.word:
             segment.progress = replace(now, begun=now.begun + 1)
+            segment.since, segment.limit = 0, word_bound("")
             if now.begun < len(now.words):
                 first, _, _ = self._feed.segment(segment.index)
                 self._outbox.put(Word(first + now.begun))
+                segment.limit = word_bound(now.words[now.begun])
         elif token == layout.end and now.final:
+            if self._goes_on(segment):
+                return
             segment.ended = True
         else:
             raise InvalidTokens(token)
         segment.ids.append(token)
         segment.audio += 1
+        segment.since += 1
+        if segment.since > segment.limit:
+            raise Runaway(segment.limit, 1)
+        if segment.audio > (bound := token_bound(now.words)):
+            raise Runaway(bound, len(now.words))
+
+    def _goes_on(self, segment: _Segment) -> bool:
+        """Refuse an end that leaves words out, where the segment cannot be made again any more.
+
+        One missing word may as well have been skipped in the middle: then there is nothing to go on with.
+        """
+        now = segment.progress
+        missing = len(now.words) - now.begun
+        again = segment.attempt < self._policy.remakes and not self._outbox.heard()
+        if missing < _TRUNCATED_WORDS or again or segment.resumed >= self._policy.resumes:
+            return False
+        segment.resumed += 1
+        segment.held = True
+        return True
 
     def _priority(self) -> int:
         """Of equal callers, the one whose listener runs dry first."""

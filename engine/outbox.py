@@ -66,12 +66,16 @@ class Outbox:
 
     def retract(self) -> bool:
         """Take back all of the segment being put, if nothing of it was taken. False: it is too late."""
-        if self.taking == self.putting and self._begun:
+        if self.heard():
             return False
         for _ in range(self._of_segment):
             self.codes_put -= isinstance(self._items.pop(), int)
         self._of_segment = 0
         return True
+
+    def heard(self) -> bool:
+        """True when something of the segment being put was taken: it can no longer be retracted."""
+        return self.taking == self.putting and self._begun
 
     def waits_for_check(self) -> bool:
         """True while the segment to be taken next is untouched and incomplete: it may be retracted yet."""

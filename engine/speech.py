@@ -20,6 +20,8 @@ _FIRST = -(10**9)
 """Priority of a probe: it must not wait behind the streams it protects."""
 _MAX_WARM = 256
 """Voices that are warmed again after a restart, latest used."""
+_KEPT_WARM = 12
+"""Voices whose prefixes are touched in turn."""
 _GREEDY = LmSampling(temperature=0.0, top_p=1.0, top_k=0, repetition_penalty=1.0, seed=None)
 
 
@@ -68,7 +70,7 @@ class CodecLmEngine:
         self._vocoder: Vocoder[object] | None = None
         self._live: dict[str, UtteranceStream] = {}
         self._warm: dict[tuple[str, str | None], None] = {}
-        self._requests = 0
+        self._requests = self._probes = 0
         self._supervisor = Supervisor(
             self._settings.restart,
             check=self._check,
@@ -157,7 +159,11 @@ class CodecLmEngine:
             raise EngineDead("the vocoder has stopped")
 
     async def _probe(self) -> None:
-        await self._touch(self.info.default_voice, None, priority=_FIRST)
+        """Touch one of the voices in use, in turn: that keeps its prefix from being evicted, too."""
+        recent = list(self._warm)[-_KEPT_WARM:] or [(self.info.default_voice, None)]
+        self._probes += 1
+        voice, cache_salt = recent[self._probes % len(recent)]
+        await self._touch(voice, cache_salt, priority=_FIRST)
 
     async def _restart(self) -> None:
         if self._vocoder is None or not self._vocoder.running:

@@ -210,6 +210,24 @@ async def test_incomplete_segment_is_told_when_it_was_heard():
     assert [(e.expected, e.spoken) for e in events if isinstance(e, SegmentDone)] == [(3, 2)]
 
 
+async def test_an_end_that_leaves_words_out_is_refused():
+    """The LM wants to end two words early, after most was heard; what is missing still comes."""
+    wanted: list[bool] = []
+
+    def skip(request):
+        wanted.append(layout.EOS in request.allowed)
+        return 2 if wanted.count(True) == 1 and wanted[-1] else 0
+
+    async with Rig(ScriptedLM(reader(skip), step_s=0.001)) as rig:
+        stream = rig.open()
+        stream.push(words(TEXT), end_segment=True)
+        stream.finish()
+        events = await collect(stream)
+    assert wanted[0] is False, "nobody can say all this within the first request"
+    assert [(e.expected, e.spoken) for e in events if isinstance(e, SegmentDone)] == [(11, 11)]
+    assert np.allclose(audio(events), offline(codes_of(TEXT), 0.1), atol=1e-6)
+
+
 async def test_a_segment_ahead_of_its_listener_is_checked_before_it_leaves():
     """The second segment fails its first attempt; much audio is ahead, so nobody hears that."""
     attempts: list[int] = []

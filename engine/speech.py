@@ -168,10 +168,19 @@ class CodecLmEngine:
     async def _restart(self) -> None:
         if self._vocoder is None or not self._vocoder.running:
             await self._start_vocoder()
+            if await self._lm_lives():
+                return
         await self._lm.stop()
         await self._lm.start()
         for voice, cache_salt in list(self._warm):
             await self._touch(voice, cache_salt, priority=0)
+
+    async def _lm_lives(self) -> bool:
+        try:
+            await self._lm.check()
+        except EngineDead:
+            return False
+        return True
 
     def open(self, request: SpeechRequest) -> UtteranceStream:
         state = self._supervisor.state

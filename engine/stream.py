@@ -5,6 +5,7 @@ bounds what lies between them.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,12 +24,14 @@ from engine.contract import (
     Usage,
     WordStarted,
 )
-from engine.errors import EngineError, VocoderFailed
+from engine.errors import EngineError, GenerationFailed, VocoderFailed
 from engine.generation import Generation, GenerationPolicy
 from engine.lm import SpeechLM
 from engine.models.base import SpeechModel, VoicePrompt
 from engine.outbox import Batch, Outbox
 from engine.vocoder import STEP_CODES, Vocoder, step_size
+
+_log = logging.getLogger(__name__)
 
 _FRAMES_AHEAD_PER_CODE = 4
 """A step may take as many codes as a quarter of the frames that the listener still has to hear."""
@@ -180,7 +183,10 @@ class UtteranceStream:
         if self._failure is not None:
             raise self._failure
         if self._task.done() and not self._task.cancelled() and (error := self._task.exception()):
-            raise error
+            if isinstance(error, EngineError):
+                raise error
+            _log.error("generation broke: %s", type(error).__name__, exc_info=error)
+            raise GenerationFailed(f"generation broke: {type(error).__name__}") from error
 
     def _done(self) -> SpeechDone:
         usage = self._generation.marks.usage or Usage()

@@ -256,13 +256,14 @@ def faulty(fault: LmFault, **options: object) -> ScriptedLM:
     [
         (faulty(LmFault(30, GenerationFailed("out of memory"))), GenerationFailed),
         (faulty(LmFault(0, EngineDead("gone"))), EngineDead),
+        (faulty(LmFault(5, MemoryError("unforeseen"))), GenerationFailed),
         (faulty(LmFault(9, token=layout.PAD)), InvalidTokens),
         (faulty(LmFault(9, token=99999)), InvalidTokens),
         (faulty(LmFault(9, stall=True)), GenerationFailed),
         (ScriptedLM(lambda r: [layout.CODE_BASE] * r.max_tokens, chunk=24), Runaway),
         (ScriptedLM(lambda _: [layout.CODE_BASE]), GenerationFailed),
     ],
-    ids=["raises", "dies", "marker", "out of vocabulary", "stalls", "never ends", "stops early"],
+    ids=["raises", "dies", "breaks", "marker", "out of vocabulary", "stalls", "never ends", "stops early"],
 )
 async def test_lm_faults_are_typed_and_free_everything(lm, kind):
     async with Rig(lm, remakes=0) as rig:

@@ -111,3 +111,29 @@ async def test_streams_learn_of_a_death_and_new_ones_work_after_it():
     assert isinstance((await collect(again))[-1], SpeechDone)
     await engine.stop()
     assert engine.health().state == "stopped"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_dead_vocoder_is_replaced_without_touching_the_lm():
+    lm = ScriptedLM(reader(), step_s=0.001)
+    model = TinyModel()
+    engine = CodecLmEngine(model, lm, EngineSettings(restart=FAST))
+    await engine.start()
+    step = model.codec.step
+
+    def broken(*_):
+        model.codec.step = step
+        raise KeyError("unforeseen")
+
+    model.codec.step = broken
+    stream = engine.open(SpeechRequest("r", "ada"))
+    stream.push(words(TEXT), end_segment=True)
+    with pytest.raises(EngineDead):
+        await collect(stream)
+    await until(lambda: engine.health().restarts == 1)
+    again = engine.open(SpeechRequest("r", "ada"))
+    again.push(words(TEXT), end_segment=True)
+    again.finish()
+    assert isinstance((await collect(again))[-1], SpeechDone)
+    assert lm.starts == 1
+    await engine.stop()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from engine.errors import EngineDead, EngineError
+from engine.errors import EngineDead
 from engine.lm import LmHealth, LmRequest, LmState, TokenChunk, check_request
 from engine.models.ember import layout
 
@@ -56,7 +56,7 @@ class LmFault:
     """Happens at token ``at`` of a request: raise ``error``, say the id ``token``, or ``stall`` for ever."""
 
     at: int = 0
-    error: EngineError | None = None
+    error: Exception | None = None
     token: int | None = None
     stall: bool = False
 
@@ -75,10 +75,12 @@ class ScriptedLM:
     live: set[str] = field(default_factory=set)
     state: LmState = "stopped"
     dead: bool = False
+    starts: int = 0
     _cached: set[tuple[object, ...]] = field(default_factory=set)
 
     async def start(self) -> None:
         self.state = "ready"
+        self.starts += 1
 
     async def stop(self) -> None:
         self.state = "stopped"

@@ -26,9 +26,9 @@ _FLAGS = (
     "--no-first-run",
     "--no-proxy-server",
     "--mute-audio",
-    "--autoplay-policy=no-user-gesture-required",
     "--remote-debugging-port=0",
 )
+_KEY_CODES = {"Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36}
 _START_S = 30.0
 _CALL_S = 30.0
 
@@ -78,14 +78,11 @@ class Page:
             raise PageError(details.get("exception", {}).get("description") or details["text"])
         return answer["result"].get("value")
 
-    async def until(self, condition: str, within_s: float = 10.0) -> Any:
-        """Wait until a JavaScript expression is truthy; its value."""
+    async def until(self, condition: str, within_s: float = 10.0) -> None:
+        """Wait until a JavaScript expression is truthy."""
         loop = asyncio.get_running_loop()
         end = loop.time() + within_s
-        while True:
-            value = await self.js(condition)
-            if value:
-                return value
+        while not await self.js(f"Boolean({condition})"):
             if loop.time() > end:
                 raise AssertionError(f"not within {within_s:g} s: {condition}")
             await asyncio.sleep(0.02)
@@ -93,8 +90,10 @@ class Page:
     async def key(self, key: str, code: str | None = None, text: str | None = None) -> None:
         """Press and release a key."""
         for kind in ("keyDown", "keyUp"):
-            typed = {"text": text} if text and kind == "keyDown" else {}
-            await self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code or key, **typed)
+            more: dict[str, Any] = {"text": text} if text and kind == "keyDown" else {}
+            if key in _KEY_CODES:
+                more["windowsVirtualKeyCode"] = _KEY_CODES[key]
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code or key, **more)
 
     async def type(self, text: str, delay_s: float = 0.0) -> None:
         """Type into whatever has the focus."""
@@ -117,7 +116,7 @@ class Page:
     async def screenshot(self, path: Path, *, whole: bool = False) -> None:
         """Write a PNG of the window, or of the whole page."""
         answer = await self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
+        path.write_bytes(base64.b64decode(answer["data"]))  # noqa: ASYNC240
 
     async def close(self) -> None:
         """Let go of the tab."""
@@ -155,12 +154,17 @@ class Page:
 
 
 @asynccontextmanager
-async def browser(executable: str) -> AsyncIterator[Page]:
-    """Run the browser with one blank tab; it is gone at the end of the block."""
+async def browser(executable: str, *, autoplay: bool = True) -> AsyncIterator[Page]:
+    """Run the browser with one blank tab; it is gone at the end of the block.
+
+    Without ``autoplay`` it plays nothing before a user's gesture, as browsers do.
+    """
+    policy = "no-user-gesture-required" if autoplay else "user-gesture-required"
     with tempfile.TemporaryDirectory(prefix="voxwire-browser-", ignore_cleanup_errors=True) as profile:
         process = await asyncio.create_subprocess_exec(
             executable,
             *_FLAGS,
+            f"--autoplay-policy={policy}",
             f"--user-data-dir={profile}",
             "about:blank",
             stdout=asyncio.subprocess.DEVNULL,
@@ -185,9 +189,9 @@ async def browser(executable: str) -> AsyncIterator[Page]:
 async def _attach(profile: Path) -> Page:
     announced = profile / "DevToolsActivePort"
     async with asyncio.timeout(_START_S):
-        while not announced.exists() or announced.read_text().count("\n") < 1:  # noqa: ASYNC110, ASYNC240
+        while not announced.exists() or announced.read_text().count("\n") < 1:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-        port, path = announced.read_text().split()  # noqa: ASYNC240
+        port, path = announced.read_text().split()
         async with open_socket(f"ws://127.0.0.1:{port}{path}", proxy=None) as root:
             await root.send(json.dumps({"id": 1, "method": "Target.getTargets"}))
             targets = json.loads(await root.recv())["result"]["targetInfos"]

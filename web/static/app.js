@@ -17,7 +17,7 @@ const FULL_BUFFER_MS = 4000;
 const settings = { voice: null, encoding: "auto", transport: "websocket", budgetMs: Number(byId("budget").value) };
 const sheet = new Sheet(byId("sheet"), byId("ink"), byId("sheet-frame"));
 const speaker = new Speaker(settings);
-const scope = new Scope(byId("scope"), () => speaker.speaking && !speaker.player.locked);
+const scope = new Scope(byId("scope"), byId("scale"), () => speaker.speaking && !speaker.player.locked);
 const latency = new LatencyStrip(byId("latency"), byId("latency-empty"), settings.budgetMs);
 const voices = new Voices(
   { dialog: byId("voices"), list: byId("voice-list"), button: byId("voice"), name: byId("voice-name") },
@@ -275,3 +275,5 @@ await offer();
 show();
 gauge();
 speaker.open();
+
+export { speaker }; // for the console

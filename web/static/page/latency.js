@@ -5,15 +5,16 @@ const LABEL_SHARE = 0.085;
 
 /** The server's parts, as the protocol names them, and the page's own two. */
 const PARTS = {
-  segment: ["words", "wait", "finding whole words in the text"],
-  queue: ["queue", "wait", "waiting for its turn"],
-  prefill: ["read", "make soft", "reading voice and text"],
-  decode: ["speak", "make", "the speech model's first tokens"],
-  vocode: ["sound", "make soft", "turning tokens into sound"],
-  encode: ["pack", "make", "encoding the first packet"],
-  send: ["send", "wait", "handing it to the network"],
-  network: ["network", "after", "to the server and back"],
-  player: ["player", "after", "collecting enough to play without gaps"],
+  segment: ["wait", "finding whole words in the text"],
+  queue: ["wait", "waiting for its turn"],
+  prefill: ["make soft", "the speech model reads voice and text"],
+  decode: ["make", "the speech model's first tokens"],
+  vocode: ["make soft", "tokens become sound"],
+  encode: ["make", "the first packet is encoded"],
+  send: ["wait", "handing it to the network"],
+  packet: ["make soft", "from the text to the first packet; the parts are only told of what is spoken to its end"],
+  network: ["after", "to the server and back"],
+  player: ["after", "collecting enough to play without gaps"],
 };
 
 /** What is known of a line, in ms; null without any sound. */
@@ -25,7 +26,8 @@ export function measure({ utterance, playback }) {
   const began = firstPacketAt - (server ?? 0);
   const sent = sentAt.findLast((at) => at <= began) ?? sentAt[0];
   const parts = { ...(done?.ttfp_parts ?? {}) };
-  if (server !== null) parts.network = Math.max(0, began - sent);
+  if (server === null) parts.packet = firstPacketAt - sent;
+  else parts.network = Math.max(0, began - sent);
   if (playback.heardAt !== null) parts.player = Math.max(0, playback.heardAt - firstPacketAt);
   const heard = playback.heardAt === null ? null : playback.heardAt - sent;
   return { server, parts, arrived: firstPacketAt - sent, heard, met: done?.budget_met ?? null };
@@ -70,7 +72,7 @@ export class LatencyStrip {
         const share = figures.parts[bar.dataset.part] / longest;
         bar.style.left = `${at * 100}%`;
         bar.style.width = `${share * 100}%`;
-        bar.textContent = share > LABEL_SHARE ? PARTS[bar.dataset.part][0] : "";
+        bar.textContent = share > LABEL_SHARE ? bar.dataset.part : "";
         at += share;
       }
       bars.querySelector(".limit").style.left = `${(this.#budget / longest) * 100}%`;
@@ -98,7 +100,7 @@ function makeRow(text, figures) {
   bars.setAttribute("aria-hidden", "true");
   for (const name of Object.keys(PARTS)) {
     if (!(name in figures.parts)) continue;
-    const bar = bars.appendChild(element("span", PARTS[name][1]));
+    const bar = bars.appendChild(element("span", PARTS[name][0]));
     bar.dataset.part = name;
   }
   bars.append(element("span", "limit"));
@@ -107,8 +109,8 @@ function makeRow(text, figures) {
   const list = details.appendChild(element("dl", "parts"));
   for (const [name, ms] of Object.entries(figures.parts)) {
     const entry = list.appendChild(element("div"));
-    entry.title = PARTS[name][2];
-    entry.append(element("dt", "", PARTS[name][0]), element("dd", "", figure(ms)));
+    entry.title = PARTS[name][1];
+    entry.append(element("dt", "", name), element("dd", "", figure(ms)));
   }
   if (figures.heard !== null) {
     const entry = list.appendChild(element("div"));

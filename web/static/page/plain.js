@@ -15,7 +15,7 @@ const CODES = {
   protocol_violation: "The server said something this page does not understand.",
   stream_truncated: "The connection to the server was lost.",
   connect_failed: "The server cannot be reached.",
-  audio_unavailable: "This browser does not play streamed sound here. Use https or localhost, and a current browser.",
+  audio_unavailable: "This browser cannot play streamed sound; a current one can.",
 };
 
 const NOT_READY = {

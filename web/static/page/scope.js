@@ -6,6 +6,7 @@ const LOW_HZ = 80;
 const HIGH_HZ = 9000;
 const PIXELS_PER_SECOND = 110;
 const TAIL_MS = 900;
+const SCALE = { "4 kHz": 4000, "1 kHz": 1000, "250 Hz": 250 };
 
 export class Scope {
   #canvas;
@@ -21,8 +22,19 @@ export class Scope {
   #busy = () => false;
   #colours = null;
 
-  /** @param {HTMLCanvasElement} canvas @param {() => boolean} busy whether sound is on its way */
-  constructor(canvas, busy) {
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {HTMLElement} scale gets the frequencies
+   * @param {() => boolean} busy whether sound is on its way
+   */
+  constructor(canvas, scale, busy) {
+    for (const [name, hz] of Object.entries(SCALE)) {
+      const label = document.createElement("span");
+      label.textContent = name;
+      const line = scale.appendChild(document.createElement("li"));
+      line.append(label);
+      line.style.top = `${100 * (1 - (mel(hz) - mel(LOW_HZ)) / (mel(HIGH_HZ) - mel(LOW_HZ)))}%`;
+    }
     this.#canvas = canvas;
     this.#context = canvas.getContext("2d", { willReadFrequently: false });
     this.#busy = busy;
@@ -49,6 +61,7 @@ export class Scope {
 
   set view(view) {
     this.#view = view;
+    this.#canvas.parentElement.dataset.view = view;
     this.clear();
   }
 

@@ -18,7 +18,10 @@ export class Voices {
     this.#name = name;
     this.#speaker = speaker;
     this.#onpick = onpick;
-    button.addEventListener("click", () => dialog.showModal());
+    button.addEventListener("click", () => {
+      dialog.showModal();
+      list.querySelector("input:checked")?.focus({ focusVisible: false });
+    });
     dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
     dialog.addEventListener("close", () => speaker.lines.some(({ kind }) => kind === "preview") && speaker.interrupt());
   }

@@ -2,8 +2,9 @@
 
 import { decodedRate, makeDecoder } from "./decoder.js";
 import { AudioUnavailable, ProtocolViolation } from "./errors.js";
+import { makeOutput } from "./output.js";
+import { RING_S } from "./player-core.js";
 
-const RING_S = 20;
 const LEAST_TARGET_MS = 40;
 const MOST_TARGET_MS = 320;
 
@@ -22,6 +23,9 @@ export class Playback {
     this.played = 0;
     /** How often the buffer ran out in the middle. */
     this.underruns = 0;
+    /** Frames of the context's clock at which it began and ended. */
+    this.startFrame = null;
+    this.endFrame = null;
     /** `performance.now()` at which its first sample was heard. */
     this.heardAt = null;
     this.wordsTold = 0;
@@ -97,7 +101,7 @@ export class Playback {
  * `dry`, `ended`, `stopped`, `failed` (with `error`); and `position`, several times a second while it plays.
  */
 export class Player extends EventTarget {
-  #node;
+  #output;
   #tracks = new Map();
   #pumping = Promise.resolve();
   #nextId = 1;
@@ -107,9 +111,9 @@ export class Player extends EventTarget {
   #room = null;
   #tap = null;
 
-  /** Whether this browser can play here. Audio worklets need a secure context: https or localhost. */
+  /** Whether this browser can play. */
   static get supported() {
-    return typeof AudioWorkletNode === "function" && Boolean(globalThis.isSecureContext);
+    return typeof AudioContext === "function";
   }
 
   /**
@@ -122,33 +126,29 @@ export class Player extends EventTarget {
    */
   static async create(format, { targetMs = 60 } = {}) {
     if (!Player.supported) {
-      throw new AudioUnavailable("this browser plays streamed audio only on secure pages (https or localhost)");
+      throw new AudioUnavailable("this browser has no Web Audio");
     }
     const rate = decodedRate(format);
     const context = new AudioContext({ sampleRate: rate, latencyHint: "interactive" });
     if (context.sampleRate !== rate) {
       throw new AudioUnavailable(`this browser plays at ${context.sampleRate} Hz only; ask for pcm_s16le at that rate`);
     }
-    await context.audioWorklet.addModule(new URL("player-worklet.js", import.meta.url));
-    return new Player(context, targetMs);
+    const least = Math.max(LEAST_TARGET_MS, targetMs);
+    return new Player(context, await makeOutput(context, Math.round((least * rate) / 1000)), least);
   }
 
-  constructor(context, targetMs) {
+  constructor(context, output, leastMs) {
     super();
     this.context = context;
-    this.#target = this.#least = Math.max(LEAST_TARGET_MS, targetMs);
-    this.#node = new AudioWorkletNode(context, "voxwire-player", {
-      numberOfInputs: 0,
-      outputChannelCount: [1],
-      processorOptions: { target: this.#toFrames(this.#target) },
-    });
-    this.#node.connect(context.destination);
-    this.#node.port.onmessage = ({ data }) => this.#heard(data);
+    this.#target = this.#least = leastMs;
+    this.#output = output;
+    this.#output.node.connect(context.destination);
+    this.#output.onmessage = (message) => this.#heard(message);
   }
 
   /** Connect analysers and the like here. */
   get output() {
-    return this.#node;
+    return this.#output.node;
   }
 
   /** True while the browser waits for the user's gesture. */
@@ -193,7 +193,7 @@ export class Player extends EventTarget {
   /** Fall silent and free the sound device. */
   async close() {
     for (const playback of [...this.#tracks.values()]) playback.stop();
-    this.#node.disconnect();
+    this.#output.node.disconnect();
     if (this.context.state !== "closed") await this.context.close();
   }
 
@@ -303,6 +303,7 @@ export class Player extends EventTarget {
       const ago = this.context.currentTime - frame / this.context.sampleRate;
       playback.heardAt = performance.now() - (ago - this.outputLatencyS) * 1000;
       playback.state = "playing";
+      playback.startFrame = frame;
       this.#tell("started", playback);
     } else if (type === "resumed") {
       playback.state = "playing";
@@ -312,6 +313,7 @@ export class Player extends EventTarget {
       if (playback.utterance.textEnded) this.#retarget(this.#target * 1.5);
       this.#tell("dry", playback);
     } else if (type === "ended") {
+      playback.endFrame = frame;
       if (!playback.underruns) this.#retarget(this.#target * 0.9);
       this.#settle(playback, playback.error ? "failed" : "ended");
     }
@@ -326,8 +328,8 @@ export class Player extends EventTarget {
         this.#tell("word", playback, { word: words[playback.wordsTold] });
         playback.wordsTold += 1;
       }
-      const heardAll = playback._frames.played === 0 || heardMs >= playback._frames.played * 1000 / this.context.sampleRate - 1;
-      if (playback.over && heardAll) this.#tracks.delete(playback.id);
+      const playedMs = (playback._frames.played * 1000) / this.context.sampleRate;
+      if (playback.over && heardMs >= playedMs - 1) this.#tracks.delete(playback.id);
     }
     this.dispatchEvent(new CustomEvent("position", { detail: {} }));
   }
@@ -340,7 +342,7 @@ export class Player extends EventTarget {
 
   #retarget(ms) {
     this.#target = Math.min(MOST_TARGET_MS, Math.max(this.#least, ms));
-    this.#post({ type: "target", frames: this.#toFrames(this.#target) });
+    this.#post({ type: "target", frames: Math.round((this.#target * this.context.sampleRate) / 1000) });
   }
 
   #tell(type, playback, more = {}) {
@@ -352,11 +354,7 @@ export class Player extends EventTarget {
     this.#room = null;
   }
 
-  #toFrames(ms) {
-    return Math.round((ms * this.context.sampleRate) / 1000);
-  }
-
   #post(message, transfer = []) {
-    this.#node.port.postMessage(message, transfer);
+    this.#output.post(message, transfer);
   }
 }

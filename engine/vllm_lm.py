@@ -66,22 +66,23 @@ class VllmLM:
         """Requests by id: whether the first token has come."""
 
     async def start(self) -> None:
+        folder = self.settings.folder
+        if not (folder / "config.json").is_file():
+            raise EngineDead(f"{folder} is no model: it has no config.json")
         self._state = "starting"
-        loop = asyncio.get_running_loop()
-        build = loop.run_in_executor(None, self._build)
+        build = asyncio.get_running_loop().run_in_executor(None, self._build)
         try:
-            await asyncio.wait_for(asyncio.shield(build), self.settings.start_timeout_s)
-        except TimeoutError as error:
+            # Nothing is cancelled by `wait`: a start that is given up on shuts down when it has ended.
+            await asyncio.wait({build}, timeout=self.settings.start_timeout_s)
+        finally:
+            if not build.done():
+                build.add_done_callback(self._shut_down_late)
             self._state = "stopped"
-            build.add_done_callback(self._shut_down_late)
-            raise EngineDead(f"vLLM did not start within {self.settings.start_timeout_s:.0f} s") from error
-        except asyncio.CancelledError:
-            self._state = "stopped"
-            build.add_done_callback(self._shut_down_late)
-            raise
-        except (ImportError, RuntimeError, ValueError, OSError) as error:
-            self._state = "stopped"
-            raise EngineDead(f"vLLM did not start: {error}") from error
+        if not build.done():
+            raise EngineDead(f"vLLM did not start within {self.settings.start_timeout_s:.0f} s")
+        # vLLM passes on whatever torch, safetensors or the child process raised.
+        if error := build.exception():
+            raise EngineDead(f"vLLM did not start: {type(error).__name__}: {error}") from error
         self._state = "ready"
 
     def _build(self) -> None:

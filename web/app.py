@@ -5,6 +5,7 @@ from fastapi import FastAPI
 from engine.contract import SpeechEngine
 from web import faults
 from web.faults import BodyLimit
+from web.guard import KeyGuard
 from web.lifespan import Runtime, lifespan
 from web.origin import OriginGuard
 from web.routes import demo, health, metrics, models, speech, stream, voices
@@ -27,6 +28,7 @@ def create_app(settings: Settings, engine: SpeechEngine) -> FastAPI:
         app.include_router(module.router)
     app.mount("/static", demo.DemoFiles())
     faults.install(app)
-    app.add_middleware(BodyLimit, limit=settings.body_bytes)
+    app.add_middleware(BodyLimit, limit=settings.body_bytes, within_s=settings.edge.body_s)
+    app.add_middleware(KeyGuard, access=app.state.runtime.access, tls=bool(settings.trusted_proxies))
     app.add_middleware(OriginGuard, allowed=settings.origins, only_loopback=is_loopback(settings.host))
     return app

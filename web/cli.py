@@ -31,16 +31,32 @@ def serve(options: argparse.Namespace) -> int:
     from realtime.errors import RealtimeError
     from web.app import create_app
     from web.engines import make_engine
+    from web.keys import KeysUnusable
     from web.server import serve as run
 
     try:
         engine = make_engine(settings)
         app = create_app(settings, engine)
-    except (ModelUnusable, RealtimeError) as error:
+    except (KeysUnusable, ModelUnusable, RealtimeError) as error:
         print(f"voxwire serve: {error}", file=sys.stderr)
         return EXIT_USAGE
     print(f"voxwire: loading model {engine.info.name} ...", file=sys.stderr, flush=True)
     return run(app, partial(print, flush=True))
+
+
+def key(options: argparse.Namespace) -> int:
+    """``voxwire key``: a new API key, shown once, and the lines for the keys file."""
+    from web import keys
+
+    secret = keys.new_key()
+    try:
+        table = keys.table_of(options.name, secret)
+    except keys.KeysUnusable as error:
+        print(f"voxwire key: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    print(f"The key, which is kept nowhere: {secret}\n", file=sys.stderr)
+    print(table)
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,6 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     for setting in describe():
         _add(server, setting)
     server.set_defaults(run=serve)
+    keymaker = commands.add_parser("key", help="make an API key")
+    keymaker.add_argument("name", help="what logs call whoever has it")
+    keymaker.set_defaults(run=key)
     speaker = commands.add_parser("say", help="speak a text through a running server")
     say.add_arguments(speaker)
     speaker.set_defaults(run=say.run)

@@ -1,5 +1,6 @@
 """Errors on HTTP: one shape for all of them, OpenAI's."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,12 @@ from realtime.errors import ErrorCode, Fault, InvalidRequest, RealtimeError, Too
 from realtime.transports.http_stream import error_body, error_headers
 from web.schemas import ErrorBody
 
-_CODES = {401: ErrorCode.UNAUTHORIZED, 404: ErrorCode.NOT_FOUND, 413: ErrorCode.TOO_LARGE}
+_CODES = {
+    401: ErrorCode.UNAUTHORIZED,
+    404: ErrorCode.NOT_FOUND,
+    408: ErrorCode.IDLE_TIMEOUT,
+    413: ErrorCode.TOO_LARGE,
+}
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -71,11 +77,15 @@ def _invalid_request(item: dict[str, Any]) -> InvalidRequest:
 
 
 class BodyLimit:
-    """Refuses request bodies over ``limit`` bytes, announced or not, with 413."""
+    """Refuses request bodies over ``limit`` bytes, announced or not, with 413; slow ones with 408.
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
+    A body has ``within_s`` seconds from the end of the request's head.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int, within_s: float) -> None:
         self._app = app
         self._limit = limit
+        self._within_s = within_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve it: an ASGI application."""
@@ -87,10 +97,17 @@ class BodyLimit:
             await answer(fault_of(self._too_large(int(announced))))(scope, receive, send)
             return
         taken = 0
+        until: float | None = asyncio.get_running_loop().time() + self._within_s
 
         async def counted() -> Message:
-            nonlocal taken
-            message = await receive()
+            nonlocal taken, until
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, f"the body took over {self._within_s:g} s") from None
+            if not message.get("more_body", False):
+                until = None  # what follows is waiting for the client to leave
             taken += len(message.get("body", b""))
             if taken > self._limit:
                 raise HTTPException(413, str(self._too_large(taken)))

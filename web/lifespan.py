@@ -10,10 +10,14 @@ from fastapi import FastAPI, Request
 
 from engine.contract import SpeechEngine
 from realtime.audio.formats import FormatRequest
+from realtime.metering import CALLER_STATE, Caller
 from realtime.options import SessionDefaults, SessionOptions, resolve
 from realtime.registry import SessionHub
+from web.access import Access
+from web.gate import ConnectionGate
 from web.observe import Metrics
-from web.settings import Settings
+from web.settings import Settings, networks
+from web.watchdog import LoopWatchdog
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +25,8 @@ logger = logging.getLogger(__name__)
 class Runtime:
     """The parts of a running server. Routes find it at ``app.state.runtime``.
 
-    Raises `RealtimeError` when a session that sets nothing could not be opened with these settings.
+    Raises `RealtimeError` when a session that sets nothing could not be opened with these settings, and
+    `KeysUnusable`.
     """
 
     def __init__(self, settings: Settings, engine: SpeechEngine) -> None:
@@ -35,6 +40,12 @@ class Runtime:
         self.settings = settings
         self.engine = engine
         self.metrics = Metrics(engine)
+        self.access = Access(settings.keys_file, settings.edge, log_text=settings.log_text)
+        self.gate = ConnectionGate(
+            settings.edge.connections,
+            settings.edge.connections_per_address,
+            networks(settings.trusted_proxies),
+        )
         self.hub = SessionHub(
             engine,
             limits=settings.limits,
@@ -42,6 +53,7 @@ class Runtime:
             observer=self.metrics,
             encoder_threads=settings.encoder_threads,
         )
+        self.metrics.watch_edge(self.gate, (self.gate.refused, self.access.refused, self.hub.refused))
         self.failure: BaseException | None = None
         """Why the engine could not start."""
         self.settled = asyncio.Event()
@@ -61,11 +73,17 @@ class Runtime:
         """Serve at once; the engine starts meanwhile, and `/readyz` tells when it can speak."""
         starting = asyncio.create_task(self.engine.start(), name="engine start")
         starting.add_done_callback(self._started)
+        watchdog = LoopWatchdog(self.settings.edge.stall_s, self.metrics.loop_late, self.metrics.loop_stalled)
+        beside = [
+            asyncio.create_task(watchdog.run(), name="loop watchdog"),
+            asyncio.create_task(self.access.watch(), name="keys"),
+        ]
         try:
             yield
         finally:
-            starting.cancel()
-            await asyncio.wait([starting])
+            for task in (starting, *beside):
+                task.cancel()
+            await asyncio.wait([starting, *beside])
             await self.engine.stop()
             self.hub.close()
 
@@ -82,6 +100,12 @@ def runtime_of(request: Request) -> Runtime:
     runtime = request.app.state.runtime
     assert isinstance(runtime, Runtime)
     return runtime
+
+
+def caller_of(request: Request) -> Caller | None:
+    """Who asks, for routes: ``Depends(caller_of)``."""
+    caller: Caller | None = request.scope.get("state", {}).get(CALLER_STATE)
+    return caller
 
 
 @asynccontextmanager

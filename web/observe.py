@@ -1,6 +1,7 @@
 """Metrics: figures of sessions and utterances for Prometheus, beside those that vLLM keeps of itself."""
 
-from collections.abc import Iterable
+from collections import Counter as Sum
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -8,8 +9,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from engine.contract import SpeechEngine
-from realtime.errors import Fault
+from realtime.errors import ErrorCode, Fault
 from realtime.reports import UtteranceReport
+from web.gate import ConnectionGate
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -17,6 +19,7 @@ _MS = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125, 150, 200, 250, 300, 400,
 _PART_S = (0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.003, *(ms / 1000 for ms in _MS))
 _TTFP_S = tuple(ms / 1000 for ms in _MS)
 _GAP_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+_LAG_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _LENGTH_S = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 300.0)
 _STATES = ("starting", "ready", "restarting", "stopped")
 
@@ -71,6 +74,15 @@ class Metrics:
         )
         self._remade = Counter("voxwire_segments_remade", "Segments made again.", registry=self.registry)
         self._warnings = Counter("voxwire_warnings", "Warnings sent.", ["code"], registry=self.registry)
+        self._lag = Histogram(
+            "voxwire_loop_lag_seconds",
+            "How late the event loop came to a timer.",
+            buckets=_LAG_S,
+            registry=self.registry,
+        )
+        self._stalls = Counter(
+            "voxwire_loop_stalls", "Times the event loop was blocked for long.", registry=self.registry
+        )
 
     def session_opened(self, session: str) -> None:
         """See `Observer`."""
@@ -109,6 +121,18 @@ class Metrics:
         """See `Observer`."""
         self._warnings.labels(code).inc()
 
+    def watch_edge(self, gate: ConnectionGate, refused: Sequence[Mapping[ErrorCode, int]]) -> None:
+        """Export the connections of ``gate``, and what was ``refused``, added up by code."""
+        self.registry.register(_EdgeCollector(gate, refused))
+
+    def loop_late(self, seconds: float) -> None:
+        """The event loop came to a timer so late."""
+        self._lag.observe(seconds)
+
+    def loop_stalled(self) -> None:
+        """The event loop was blocked."""
+        self._stalls.inc()
+
     def export(self) -> bytes:
         """Everything in Prometheus' text format, with the process's own and vLLM's figures."""
         return generate_latest(self.registry) + generate_latest(REGISTRY)
@@ -131,3 +155,23 @@ class _EngineCollector(Collector):
         yield GaugeMetricFamily("voxwire_engine_running", "Utterances being spoken.", value=health.running)
         yield GaugeMetricFamily("voxwire_engine_waiting", "Utterances that wait.", value=health.waiting)
         yield CounterMetricFamily("voxwire_engine_restarts", "Engine restarts.", value=health.restarts)
+
+
+class _EdgeCollector(Collector):
+    """Asks the edge when it is scraped."""
+
+    def __init__(self, gate: ConnectionGate, refused: Sequence[Mapping[ErrorCode, int]]) -> None:
+        self._gate = gate
+        self._refused = refused
+
+    def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
+        yield GaugeMetricFamily("voxwire_connections", "Open connections.", value=self._gate.open)
+        total: Sum[str] = Sum()
+        for counts in self._refused:
+            total.update({str(code): count for code, count in dict(counts).items()})
+        family = CounterMetricFamily(
+            "voxwire_refused", "Connections, requests and sessions refused, by error code.", labels=["code"]
+        )
+        for code, count in sorted(total.items()):
+            family.add_metric([code], count)
+        yield family

@@ -5,24 +5,18 @@ import contextlib
 import logging
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
 
-from realtime.transports.uvicorn_protocol import LiveWebSocketProtocol
 from web import logs
-from web.http_protocol import LiveHttpProtocol
+from web.http_protocol import EdgeConfig
 from web.lifespan import Runtime
-from web.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-_PING_S = 20.0
-_CLOSE_S = 5
-_HEADER_BYTES = 16 << 10
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -46,7 +40,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, announce: Callable[[str], None]) -> None:
         self._runtime: Runtime = app.state.runtime
-        super().__init__(uvicorn_config(app, self._runtime.settings))
+        super().__init__(EdgeConfig(app, self._runtime.settings, self._runtime.gate))
         self._announce = announce
         self._announcing: asyncio.Task[None] | None = None
         self._second_signal = asyncio.Event()
@@ -108,28 +102,3 @@ class Server(uvicorn.Server):
             f"voxwire speaks at http://{host}:{self.port} (WebSocket ws://{host}:{self.port}/v1/stream): "
             f"model {info.name}, {len(info.voices)} voices"
         )
-
-
-def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
-    """No compression of audio, small messages, keep-alive pings, bounded headers."""
-    return uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        loop="uvloop" if sys.platform != "win32" else "asyncio",
-        ws=LiveWebSocketProtocol,
-        # Up to here the session itself says what is too large; beyond it the socket just closes with 1009.
-        ws_max_size=4 * settings.limits.message_bytes,
-        ws_per_message_deflate=False,
-        ws_ping_interval=_PING_S,
-        ws_ping_timeout=_PING_S,
-        http=LiveHttpProtocol,
-        h11_max_incomplete_event_size=_HEADER_BYTES,
-        backlog=settings.backlog,
-        timeout_graceful_shutdown=_CLOSE_S,
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-    )

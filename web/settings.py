@@ -10,7 +10,7 @@ import ipaddress
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -27,6 +27,7 @@ from pydantic_settings import (
 from realtime.audio.formats import Encoding
 from realtime.limits import Limits
 from realtime.options import OnBudgetMiss
+from web.edge import EdgeLimits
 from web.logs import LogFormat
 
 PREFIX = "VOXWIRE_"
@@ -53,9 +54,13 @@ class Settings(BaseSettings):
         validate_default=True,
     )
 
-    host: str = Field("127.0.0.1", description="address to listen at; anything but loopback needs --insecure")
+    host: str = Field("127.0.0.1", description="address to listen at; anything but loopback needs keys")
     port: int = Field(8080, ge=0, le=65535, description="TCP port; 0 takes a free one")
+    keys_file: Path | None = Field(None, description="API keys that are asked for; `voxwire key` makes one")
     insecure: bool = Field(False, description="serve a public address without keys")
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="addresses or networks whose X-Forwarded headers are believed"
+    )
     model: str = Field("ember", description="folder under engine/models")
     voice: str | None = Field(None, description="voice of sessions that name none; default: the model's")
     encoding: Encoding = Field("opus", description="encoding of sessions that name none")
@@ -70,11 +75,13 @@ class Settings(BaseSettings):
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="of the server's log")
     log_format: LogFormat = Field("auto", description="text, json, or auto: text on a terminal")
+    log_text: bool = Field(False, description="log what is to be spoken; off, no text is ever logged")
     drain_s: float = Field(10.0, ge=0, description="seconds that running utterances get at shutdown")
     body_bytes: Positive = Field(1 << 20, description="largest body of an HTTP request")
     encoder_threads: Positive = Field(2, description="threads that encode audio")
     backlog: Positive = Field(2048, description="connections waiting to be accepted")
     limits: Limits = Field(Limits(), description="limits of sessions")
+    edge: EdgeLimits = Field(EdgeLimits(), description="limits of connections")
 
     @classmethod
     def settings_customise_sources(
@@ -88,18 +95,24 @@ class Settings(BaseSettings):
         """Flags, environment, file; the strongest first."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
-    @field_validator("origins", mode="before")
+    @field_validator("origins", "trusted_proxies", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         """Flags and variables give a list as one string, with commas."""
         return [item.strip() for item in value.split(",")] if isinstance(value, str) else value
 
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        networks(value)
+        return value
+
     @model_validator(mode="after")
-    def _public_needs_consent(self) -> Self:
-        if not (self.insecure or is_loopback(self.host)):
+    def _public_needs_keys(self) -> Self:
+        if not (self.keys_file or self.insecure or is_loopback(self.host)):
             raise ValueError(
                 f"host {self.host} can be reached by others and there is no key to keep them out: "
-                "listen on 127.0.0.1, or say --insecure if something in front of it does"
+                "give --keys-file, listen on 127.0.0.1, or say --insecure if something in front of it does"
             )
         return self
 
@@ -160,6 +173,11 @@ def load(flags: Mapping[str, object] | None = None, file: str | Path | None = No
         return Loaded(**_nested(flags or {}))
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(item) for item in error.errors())) from error
+
+
+def networks(addresses: Sequence[str]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """The networks that ``addresses`` name. Raises `ValueError`."""
+    return [ipaddress.ip_network(address) for address in addresses]
 
 
 def is_loopback(host: str) -> bool:

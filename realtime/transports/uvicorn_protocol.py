@@ -1,12 +1,14 @@
 """uvicorn's WebSocket protocol, made fit for live audio: `uvicorn.Config(ws=LiveWebSocketProtocol)`.
 
-Three things uvicorn has no setting for:
+What uvicorn has no setting for:
 
 - Buffers between a sent frame and the network are small, so that `send` waits when the client does not read,
   and a barge-in leaves little stale audio under way.
 - A connection can be aborted: `close` would wait for a client that never reads to take what is buffered.
 - A client whose message is over ``ws_max_size`` is told so in the application's own words. Closing while it
   still sends would reset the connection and lose them, so what it sends is read and thrown away for a while.
+- What costs a client nothing costs us nothing: pings of one that does not read are not answered, and a message
+  has a bounded number of fragments, which may be empty and so never reach the bound in bytes.
 """
 
 import asyncio
@@ -24,6 +26,8 @@ WRITE_BUFFER_BYTES = 16 * 1024
 """Unsent bytes in the process before `send` waits."""
 SOCKET_BUFFER_BYTES = 64 * 1024
 """Unsent bytes in the kernel, which takes twice the value: enough for 192 kB/s over a 300 ms round trip."""
+FRAGMENTS = 16_384
+"""Of one message; the longest one allowed, in pieces of 16 bytes."""
 DISCARD_S = 5.0
 """How long the rest of a message that is too big is read, at most."""
 QUIET_S = 0.25
@@ -60,6 +64,21 @@ class LiveWebSocketProtocol(WebSocketsSansIOProtocol):
             self._close_when_quiet()
         else:
             super().data_received(data)
+
+    def handle_ping(self) -> None:
+        """Answer; but a client that takes nothing is owed nothing, and its answers would pile up."""
+        answers = b"".join(self.conn.data_to_send())
+        if self.writable.is_set():
+            self.transport.write(answers)
+
+    def handle_cont(self, event: Frame) -> None:
+        """Take a fragment."""
+        if len(self.frames) >= FRAGMENTS:
+            if not self.close_sent:
+                self.conn.fail(1009, "too many fragments")
+                super().handle_parser_exception()
+            return
+        super().handle_cont(event)
 
     def handle_parser_exception(self) -> None:
         """Close; not at once if the client is in the middle of a message that is too big."""

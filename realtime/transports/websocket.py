@@ -2,13 +2,15 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from realtime.driver import ChannelClosed, SessionDriver
 from realtime.errors import TooLarge, fault_of
-from realtime.messages import Failed
+from realtime.messages import AppendText, Failed
+from realtime.metering import CALLER_STATE, Caller, MeteredAdapter
 from realtime.protocols.base import Adapter, Frame
 from realtime.protocols.native import PROTOCOL, NativeAdapter, error_frame
 from realtime.registry import SessionHub
@@ -90,7 +92,25 @@ async def serve(
     limit = hub.limits.message_bytes
     dialect = adapter or NativeAdapter(limit)
     _prepare_too_big(websocket, dialect, limit)
+    session_id = session_id or hub.new_id()
+    caller: Caller | None = websocket.scope.get("state", {}).get(CALLER_STATE)
+    if caller is not None:
+        dialect = MeteredAdapter(dialect, partial(_take, caller, session_id))
+    client = websocket.client
+    logger.info(
+        "session opened",
+        extra={
+            "session": session_id,
+            "address": client.host if client else None,
+            "origin": websocket.headers.get("origin"),
+            "key": caller.name if caller else None,
+        },
+    )
     await SessionDriver(hub, channel, dialect, session_id).run()
+
+
+def _take(caller: Caller, session_id: str, piece: AppendText) -> None:
+    caller.take_text(session_id, piece.utterance, piece.text)
 
 
 def _prepare_too_big(websocket: WebSocket, adapter: Adapter, limit: int) -> None:

@@ -3,12 +3,44 @@
 ``python -m tests.support.fake_server PORT``
 """
 
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
 
 from engine.fake import FakeEngine, FakeSpeech, FakeTiming
 from web.app import create_app
 from web.server import serve
 from web.settings import load
+
+START_S = 60.0
+
+
+@contextmanager
+def fake_server(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Run it at ``port``; killed at the end. It can speak when the block begins."""
+    command = [sys.executable, "-m", "tests.support.fake_server", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + START_S
+        while not _is_ready(port):
+            if process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError("the server did not start")
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def main() -> int:

@@ -105,7 +105,7 @@ async def test_openapi_tells_the_errors(server: Running) -> None:
         "/metrics",
     }
     speech = document["paths"]["/v1/audio/speech"]["post"]["responses"]
-    assert set(speech) == {"200", "400", "404", "413", "422", "500", "503"}
+    assert set(speech) == {"200", "400", "401", "404", "408", "413", "422", "429", "500", "503"}
     assert "HTTPValidationError" not in str(document)
     assert "audio/mpeg" in speech["200"]["content"]
     assert (await get(server, "/docs")).status_code == 200

@@ -7,11 +7,12 @@ from starlette.responses import Response
 
 from engine.contract import Sampling
 from realtime.errors import InvalidRequest, TooLarge
+from realtime.metering import Caller
 from realtime.oneshot import SpeechJob
 from realtime.options import SessionOptions, resolve
 from realtime.transports.http_stream import SpeechResponse
 from web.faults import Responses, documented
-from web.lifespan import Runtime, runtime_of
+from web.lifespan import Runtime, caller_of, runtime_of
 from web.routes.models import check_model
 from web.schemas import SpeechBody, VoiceRef
 
@@ -30,9 +31,13 @@ _SPOKEN: Responses = {
 @router.post(
     "/audio/speech",
     response_class=Response,
-    responses={**_SPOKEN, **documented(400, 404, 413, 422, 500, 503)},
+    responses={**_SPOKEN, **documented(400, 401, 404, 408, 413, 422, 429, 500, 503)},
 )
-async def speech(body: SpeechBody, runtime: Annotated[Runtime, Depends(runtime_of)]) -> Response:
+async def speech(
+    body: SpeechBody,
+    runtime: Annotated[Runtime, Depends(runtime_of)],
+    caller: Annotated[Caller | None, Depends(caller_of)],
+) -> Response:
     """Speak ``input``. A failure after the first audio cuts the chunked body: its last chunk is missing."""
     info, hub = runtime.engine.info, runtime.hub
     check_model(body.model, info)
@@ -49,4 +54,7 @@ async def speech(body: SpeechBody, runtime: Annotated[Runtime, Depends(runtime_o
         speed=body.speed,
     )
     job = SpeechJob(body.input, body.response_format, resolve(options, info, hub.defaults))
-    return SpeechResponse(job, hub, events=body.stream_format == "sse")
+    response = SpeechResponse(job, hub, events=body.stream_format == "sse")
+    if caller is not None:
+        caller.take_text(response.id, None, body.input)
+    return response

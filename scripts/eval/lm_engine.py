@@ -89,6 +89,8 @@ class OfflineLm:
             max_num_seqs=streams,
             max_num_batched_tokens=_CONTEXT,
             enable_prefix_caching=True,
+            # A seeded request that is prefilled in pieces ends the engine on the CPU.
+            enable_chunked_prefill=False,
             kv_cache_memory_bytes=1 << 30,
             load_format="dummy" if dummy else "auto",
         )

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_socket
 
@@ -41,6 +42,16 @@ def find_chromium() -> str | None:
     """Path of a browser: ``CHROMIUM`` if set, else what is installed."""
     named = os.environ.get("CHROMIUM")
     return named or next((path for name in _NAMES if (path := shutil.which(name))), None)
+
+
+def chromium_or_skip() -> str:
+    """Path of a browser. Without one the test is skipped, or fails in CI."""
+    found = find_chromium()
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI must have a Chromium: apt-get install -y chromium")
+        pytest.skip("no Chromium is installed; apt-get install -y chromium, or set CHROMIUM")
+    return found
 
 
 class Page:

@@ -60,7 +60,7 @@ async function letModelWrite(text, button) {
   writing = stopper;
   sheet.writing = true;
   button?.setAttribute("aria-current", "true");
-  speaker.addEventListener("over", ({ detail }) => detail === line && stopper.abort());
+  speaker.addEventListener("over", ({ detail }) => detail === line && stopper.abort(), { signal: stopper.signal });
   const all = await write(text, {
     rate: () => Number(byId("rate").value),
     signal: stopper.signal,
@@ -72,9 +72,11 @@ async function letModelWrite(text, button) {
     },
   });
   if (all) line.utterance.end();
-  sheet.writing = false;
+  stopper.abort();
   button?.removeAttribute("aria-current");
-  if (writing === stopper) writing = null;
+  if (writing !== stopper) return; // another text is being written by now
+  writing = null;
+  sheet.writing = false;
   typing.settle();
   show();
 }

@@ -30,7 +30,7 @@ export function measure({ utterance, playback }) {
   else parts.network = Math.max(0, began - sent);
   if (playback.heardAt !== null) parts.player = Math.max(0, playback.heardAt - firstPacketAt);
   const heard = playback.heardAt === null ? null : playback.heardAt - sent;
-  return { server, parts, arrived: firstPacketAt - sent, heard, met: done?.budget_met ?? null };
+  return { server, parts, arrived: firstPacketAt - sent, heard, gaps: playback.underruns };
 }
 
 export class LatencyStrip {
@@ -116,6 +116,9 @@ function makeRow(text, figures) {
     const entry = list.appendChild(element("div"));
     entry.append(element("dt", "", "text to ear"), element("dd", "", figure(figures.heard)));
   }
+  const gaps = list.appendChild(element("div"));
+  gaps.title = "how often the player ran out of sound: waiting for text, or for the server";
+  gaps.append(element("dt", "", "pauses for want of sound"), element("dd", "", String(figures.gaps)));
   return { item, details, bars, verdict, figures };
 }
 

@@ -35,8 +35,8 @@ _log = logging.getLogger(__name__)
 
 _FRAMES_AHEAD_PER_CODE = 4
 """A step may take as many codes as a quarter of the frames that the listener still has to hear."""
-_CROWDS = ((16, 4), (4, 2))
-"""With more streams than the first number at once, a step is worth at least the second number of codes."""
+_CROWD, _CROWD_CODES, _FEW_CODES = 16, 4, 2
+"""Once speaking, a step is worth at least two codes, or four when many streams share the vocoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +234,9 @@ class UtteranceStream:
     def _target(self) -> int:
         """Codes to wait for: one at first, more as the listener has more to hear or others wait."""
         frames = int(self._lead_s() * self._rate / self._frame)
-        streams = self._parts.vocoder.open_streams
-        crowd = next((codes for most, codes in _CROWDS if streams > most), 1)
+        least = _CROWD_CODES if self._parts.vocoder.open_streams > _CROWD else _FEW_CODES
         ramp = 1 + self._vocoded // self._frame // 2
-        return max(min(crowd, ramp), min(STEP_CODES[0], frames // _FRAMES_AHEAD_PER_CODE))
+        return max(min(least, ramp), min(STEP_CODES[0], frames // _FRAMES_AHEAD_PER_CODE))
 
     def _nothing_comes(self) -> bool:
         silent_s = self._parts.clock() - self._generation.last_token_s

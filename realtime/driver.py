@@ -112,9 +112,9 @@ class SessionDriver:
         self._session.drain(self._clock.now())
         self._perform()
 
-    def stop(self) -> None:
-        """Fail what is under way and close now."""
-        self._fail(Draining())
+    def stop(self, error: RealtimeError | None = None) -> None:
+        """Fail what is under way, with ``error`` or else `Draining`, and close now."""
+        self._fail(error or Draining())
 
     def played(self, index: int, samples: int) -> None:
         """A paced transport's own clock: ``samples`` (format's rate) of utterance ``index`` were played."""

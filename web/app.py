@@ -8,7 +8,7 @@ from web.faults import BodyLimit
 from web.guard import KeyGuard
 from web.lifespan import Runtime, lifespan
 from web.origin import OriginGuard
-from web.routes import demo, health, metrics, models, speech, stream, voices
+from web.routes import demo, health, metrics, models, rtc, speech, stream, voices
 from web.settings import Settings, is_loopback
 
 VERSION = "0.1.0"
@@ -24,7 +24,7 @@ def create_app(settings: Settings, engine: SpeechEngine) -> FastAPI:
         redoc_url=None,
     )
     app.state.runtime = Runtime(settings, engine)
-    for module in (speech, voices, models, health, metrics, stream, demo):
+    for module in (speech, voices, models, health, metrics, stream, rtc, demo):
         app.include_router(module.router)
     app.mount("/static", demo.DemoFiles())
     faults.install(app)

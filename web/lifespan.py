@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Literal
 
 from fastapi import FastAPI, Request
@@ -13,10 +14,11 @@ from realtime.audio.formats import FormatRequest
 from realtime.metering import CALLER_STATE, Caller
 from realtime.options import SessionDefaults, SessionOptions, resolve
 from realtime.registry import SessionHub
+from realtime.transports.webrtc import RtcPeers
 from web.access import Access
 from web.gate import ConnectionGate
 from web.observe import Metrics
-from web.settings import Settings, networks
+from web.settings import Settings, is_loopback, networks
 from web.watchdog import LoopWatchdog
 
 logger = logging.getLogger(__name__)
@@ -54,6 +56,10 @@ class Runtime:
             encoder_threads=settings.encoder_threads,
         )
         self.metrics.watch_edge(self.gate, (self.gate.refused, self.access.refused, self.hub.refused))
+        rtc = settings.rtc
+        if rtc.candidates == "auto" and not is_loopback(settings.host):
+            rtc = replace(rtc, candidates="host")
+        self.peers = RtcPeers(self.hub, rtc, self.metrics)
         self.failure: BaseException | None = None
         """Why the engine could not start."""
         self.settled = asyncio.Event()
@@ -84,6 +90,7 @@ class Runtime:
             for task in (starting, *beside):
                 task.cancel()
             await asyncio.wait([starting, *beside])
+            await self.peers.close()
             await self.engine.stop()
             self.hub.close()
 

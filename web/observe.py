@@ -73,6 +73,18 @@ class Metrics:
             "voxwire_words", "Words asked for, and words spoken.", ["kind"], registry=self.registry
         )
         self._remade = Counter("voxwire_segments_remade", "Segments made again.", registry=self.registry)
+        self._pacing = Histogram(
+            "voxwire_rtp_late_seconds",
+            "How much later RTP packets left than they could have.",
+            buckets=_LAG_S,
+            registry=self.registry,
+        )
+        self._rtp_gaps = Counter(
+            "voxwire_rtp_gaps", "Times RTP fell silent inside an utterance.", registry=self.registry
+        )
+        self._rtp_stalls = Counter(
+            "voxwire_rtp_stalls", "Times RTP packets were held up in the server.", registry=self.registry
+        )
         self._warnings = Counter("voxwire_warnings", "Warnings sent.", ["code"], registry=self.registry)
         self._lag = Histogram(
             "voxwire_loop_lag_seconds",
@@ -120,6 +132,15 @@ class Metrics:
     def warned(self, session: str, code: str) -> None:
         """See `Observer`."""
         self._warnings.labels(code).inc()
+
+    def paced(self, late_s: float) -> None:
+        """See `PacingObserver`."""
+        self._pacing.observe(late_s)
+
+    def media_over(self, gaps: int, stalls: int) -> None:
+        """See `PacingObserver`."""
+        self._rtp_gaps.inc(gaps)
+        self._rtp_stalls.inc(stalls)
 
     def watch_edge(self, gate: ConnectionGate, refused: Sequence[Mapping[ErrorCode, int]]) -> None:
         """Export the connections of ``gate``, and what was ``refused``, added up by code."""

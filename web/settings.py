@@ -27,6 +27,7 @@ from pydantic_settings import (
 from realtime.audio.formats import Encoding
 from realtime.limits import Limits
 from realtime.options import OnBudgetMiss
+from realtime.transports.rtc_ice import RtcOptions
 from web.edge import EdgeLimits
 from web.logs import LogFormat
 
@@ -81,6 +82,7 @@ class Settings(BaseSettings):
     encoder_threads: Positive = Field(2, description="threads that encode audio")
     backlog: Positive = Field(2048, description="connections waiting to be accepted")
     limits: Limits = Field(Limits(), description="limits of sessions")
+    rtc: RtcOptions = Field(RtcOptions(), description="WebRTC")
     edge: EdgeLimits = Field(EdgeLimits(), description="limits of connections")
 
     @classmethod

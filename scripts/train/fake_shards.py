@@ -18,21 +18,6 @@ from scripts.train.segments import Utterance
 from scripts.train.shards import ShardWriter
 
 _LEXICON = ["the", "a", "train", "leaves", "at", "noon", "so", "please", "check", "your", "order", "again"]
-    "the",
-    "a",
-    "train",
-    "leaves",
-    "at",
-    "noon",
-    "so",
-    "please",
-    "check",
-    "your",
-    "order",
-    "again",
-    "tomorrow",
-    "morning",
-]
 
 
 def sentences(count: int, rng: np.random.Generator) -> list[str]:

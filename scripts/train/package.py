@@ -117,7 +117,7 @@ def package(args: argparse.Namespace) -> int:
     return sum(path.stat().st_size for path in files)
 
 
-def main() -> None:
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("lm", "codec", "prompts", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
@@ -125,7 +125,11 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.7)
     parser.add_argument("--top-k", type=int, default=50)
     parser.add_argument("--top-p", type=float, default=1.0)
-    total = package(parser.parse_args())
+    return parser.parse_args(argv)
+
+
+def main() -> None:
+    total = package(parse())
     print(f"{total / 1e6:.1f} MB")
     if total > _MOST_TOTAL_BYTES:
         raise SystemExit(f"more than {_MOST_TOTAL_BYTES / 1e6:.0f} MB")

@@ -81,9 +81,7 @@ def quantise(state: dict[str, Tensor]) -> dict[str, Tensor]:
 def restored(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """bfloat16 weights with the rounding of an int8 checkpoint, to hear its loss without vLLM."""
     return {
-        name: (value.float() * state[f"{name}_scale"].float()).bfloat16()
-        if is_quantised(name)
-        else value
+        name: (value.float() * state[f"{name}_scale"].float()).bfloat16() if is_quantised(name) else value
         for name, value in state.items()
         if not name.endswith("_scale")
     }

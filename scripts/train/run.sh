@@ -17,7 +17,7 @@ mkdir -p "$work/log" "$work/shards" "$work/store"
 t0=$(cat "$work/t0")
 export PYTHONPATH=${here%/scripts/train} PYTHONUNBUFFERED=1 OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 device=${DEVICE:-cuda} gpus=${GPUS:-2}
-if [ "$device" = cpu ]; then first=cpu second=cpu; else first=cuda:0 second=cuda:$((gpus - 1)); fi
+first=0 second=$((gpus - 1)) # which GPU; each process sees one only
 
 elapsed() { echo $(($(date +%s) - t0)); }
 say() { echo "[$(elapsed)s] $*" | tee -a "$work/log/run.log"; }
@@ -25,6 +25,7 @@ wait_for() { until [ -e "$1" ]; do sleep 0.5; done; }
 wait_until() { while [ "$(elapsed)" -lt "$1" ]; do sleep 0.5; done; }
 limit() { awk -v name="$1" '$1 == name {print int($2)}' "$work/clock"; }
 module() { local name=$1; shift; python3 -m "scripts.train.$name" "$@"; }
+module_on() { local gpu=$1 name=$2; shift 2; CUDA_VISIBLE_DEVICES=$gpu python3 -m "scripts.train.$name" --device "$device" "$@"; }
 publish() { [ ! -e "$2" ] || module deliver publish "$work/store" "$@"; }
 first_that_works() { # MODES command...: tries the command with --mode until one run succeeds
   local modes=$1 mode; shift
@@ -48,7 +49,7 @@ synthesise() {
   [ -e "$work/synth.done" ] && return
   wait_for "$parts/teacher.npz.xz"; wait_for "$parts/jobs.npz"
   local workers=${SYNTH_WORKERS:-3} until=$((t0 + $(limit synth_end))) rank pids=
-  say "synthesis: $workers workers on $second"
+  say "synthesis: $workers workers on GPU $second"
   for rank in $(seq 0 $((workers - 1))); do
     synth_worker "$rank" "$workers" "$until" & pids="$pids $!"
   done
@@ -60,8 +61,8 @@ synthesise() {
 synth_worker() { # RANK WORKERS UNTIL: begins again, with other file names, when it fails
   local try=0
   while [ "$(date +%s)" -lt "$3" ]; do
-    module synth --jobs "$parts/jobs.npz" --weights "$parts/teacher.npz.xz" --out "$work/shards" --rank "$1" \
-      --workers "$2" --device "$second" --until "$3" --prefix "k$(date +%s)-" ${SYNTH_ARGS:-} >>"$work/log/synth$1.log" 2>&1 && return
+    module_on "$second" synth --jobs "$parts/jobs.npz" --weights "$parts/teacher.npz.xz" --out "$work/shards" --rank "$1" \
+      --workers "$2" --until "$3" --prefix "k$(date +%s)-" ${SYNTH_ARGS:-} >>"$work/log/synth$1.log" 2>&1 && return
     try=$((try + 1)); say "synthesis worker $1 failed ($try)"; sleep 3
   done
 }
@@ -69,7 +70,7 @@ synth_worker() { # RANK WORKERS UNTIL: begins again, with other file names, when
 reference() { # the teacher's own audio of the evaluation sentences
   [ -e "$work/reference.done" ] && return
   wait_for "$parts/ref.npz"
-  module synth --jobs "$parts/ref.npz" --weights "$parts/teacher.npz.xz" --out "$work/reference" --device "$second" \
+  module_on "$second" synth --jobs "$parts/ref.npz" --weights "$parts/teacher.npz.xz" --out "$work/reference" \
     --once --shard-seconds 100000 --prefix ref ${REF_ARGS:-} >"$work/log/reference.log" 2>&1 || { say "reference audio failed"; return 1; }
   touch "$work/reference.done"
   for file in "$work"/reference/*.npy; do publish "ref-$(basename "$file")" "$file"; done
@@ -88,8 +89,8 @@ train_codec() {
   try_codec() { # goes on from the newest weights of an earlier try
     local from=$work/start
     [ -e "$work/codec/model.safetensors" ] && from=$work/codec
-    OMP_NUM_THREADS=4 module train_codec "$work/shards" "$work/codec" --init "$from" --t0 "$t0" --clock "$work/clock" \
-      --device "$first" ${CODEC_ARGS:-} "$@" >>"$work/log/codec.log" 2>&1
+    OMP_NUM_THREADS=4 module_on "$first" train_codec "$work/shards" "$work/codec" --init "$from" --t0 "$t0" --clock "$work/clock" \
+      ${CODEC_ARGS:-} "$@" >>"$work/log/codec.log" 2>&1
   }
   first_that_works "${CODEC_MODES:-full graph compile eager}" try_codec && touch "$work/codec.done"
   say "codec training left"
@@ -101,15 +102,15 @@ encode() {
   wait_for "$work/codec/frozen/done"; wait_for "$work/synth.done"
   say "encoding"
   local pid
-  module encode "$work/shards" "$work/codec/frozen" "$work/tokens" --device "$first" --part 0 --parts 2 \
+  publish codec-frozen "$work/codec/frozen/model.safetensors" &
+  module_on "$first" encode "$work/shards" "$work/codec/frozen" "$work/tokens" --part 0 --parts 2 \
     >"$work/log/encode0.log" 2>&1 &
   pid=$!
-  module encode "$work/shards" "$work/codec/frozen" "$work/tokens" --device "$second" --part 1 --parts 2 \
+  module_on "$second" encode "$work/shards" "$work/codec/frozen" "$work/tokens" --part 1 --parts 2 \
     >"$work/log/encode1.log" 2>&1
   wait $pid
   touch "$work/tokens/ready"
   say "encoded: $(cat "$work"/log/encode?.log | tr '\n' ' ')"
-  publish codec-frozen "$work/codec/frozen/model.safetensors"
   for file in "$work"/tokens/*.npz; do publish "$(basename "$file")" "$file"; done
 }
 
@@ -117,8 +118,8 @@ train_lm() {
   [ -e "$work/lm.done" ] && return
   wait_until "$(limit lm_start)"; wait_for "$parts/sentences.tsv.xz"
   try_lm() {
-    module train_lm "$work/tokens" "$parts/sentences.tsv.xz" "$work/lm" --t0 "$t0" --clock "$work/clock" \
-      --device "$second" ${LM_ARGS:-} "$@" >>"$work/log/lm.log" 2>&1
+    module_on "$second" train_lm "$work/tokens" "$parts/sentences.tsv.xz" "$work/lm" --t0 "$t0" --clock "$work/clock" \
+      ${LM_ARGS:-} "$@" >>"$work/log/lm.log" 2>&1
   }
   first_that_works "${LM_MODES:-flex dense eager}" try_lm && touch "$work/lm.done"
   say "language model left"

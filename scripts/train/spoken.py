@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from num2words import num2words
-
 ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyz '.,?!;:-")
 DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -27,12 +25,18 @@ ABBREVIATIONS = {
 SYMBOLS = {"&": " and ", "+": " plus ", "=": " equals ", "%": " percent", "/": " ", "_": " "}
 
 
+def _words(n: str | int, kind: str) -> str:
+    from num2words import num2words  # the machine that trains lacks it, and only reads ready texts
+
+    return str(num2words(int(n), to=kind)).replace(",", "").replace("-", " ")
+
+
 def cardinal(n: int | str) -> str:
-    return str(num2words(int(n))).replace(",", "").replace("-", " ")
+    return _words(n, "cardinal")
 
 
 def ordinal(n: int | str) -> str:
-    return str(num2words(int(n), to="ordinal")).replace(",", "").replace("-", " ")
+    return _words(n, "ordinal")
 
 
 def digits(text: str) -> str:

@@ -9,20 +9,6 @@ from scripts.train import sequences
 from scripts.train.sequences import Sequence, Spoken
 
 LEXICON = ["a", "the", "train", "leaves", "at", "noon", "so", "please", "check", "your", "order", "tomorrow"]
-    "a",
-    "the",
-    "train",
-    "leaves",
-    "at",
-    "noon",
-    "so",
-    "please",
-    "check",
-    "your",
-    "order",
-    "again",
-    "tomorrow",
-]
 
 
 def utterance(seed: int, codes_per_char: float = 3.2) -> Spoken:

@@ -1,6 +1,7 @@
 """The audio of one WebRTC session: ready Opus packets, given to aiortc when they are due."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Final, Protocol
@@ -38,6 +39,7 @@ class PacedTrack(MediaStreamTrack):
         self._clock, self._observer = clock, observer
         self._pacer = Pacer(_CAPACITY, clock.now())
         self._begun = False
+        self._asleep_until = -math.inf
         self._changed, self._room = asyncio.Event(), asyncio.Event()
         self.on_sent: Callable[[], None] = lambda: None
 
@@ -48,7 +50,9 @@ class PacedTrack(MediaStreamTrack):
             self._pacer.begin(self._clock.now())
         while (slot := self._take()) is None:
             self._changed.clear()
-            await self._clock.wait(self._changed, self._pacer.wake_at)
+            self._asleep_until = self._pacer.wake_at
+            await self._clock.wait(self._changed, self._asleep_until)
+        self._asleep_until = -math.inf
         self._observer.paced(slot.late_s)
         packet = Packet(slot.payload)
         packet.pts = slot.timestamp
@@ -65,18 +69,18 @@ class PacedTrack(MediaStreamTrack):
             await self._room.wait()
         self._check_live()
         self._pacer.push(index, payload, self._clock.now())
-        self._changed.set()
+        self._wake()
 
     def finish(self, index: int) -> None:
         """That was all of utterance ``index``."""
         self._pacer.finish(index)
-        self._changed.set()
+        self._wake()
 
     def drop(self, index: int) -> None:
         """Send nothing more of utterance ``index``."""
         self._pacer.drop(index)
         self._room.set()
-        self._changed.set()
+        self._wake()
 
     def pending(self, index: int) -> bool:
         """Whether packets of utterance ``index`` wait."""
@@ -93,6 +97,11 @@ class PacedTrack(MediaStreamTrack):
         super().stop()
         self._room.set()
         self._changed.set()
+
+    def _wake(self) -> None:
+        """Only if there is something earlier than what is slept for: most packets just wait for their turn."""
+        if self._pacer.wake_at < self._asleep_until:
+            self._changed.set()
 
     def _take(self) -> Slot | None:
         if self.readyState != "live":

@@ -1,4 +1,4 @@
-"""Logging: one line an event, its fields beside a message that never changes; spoken text is never logged."""
+"""Logging: one line an event, its fields beside a fixed message; no spoken text unless --log-text."""
 
 import json
 import logging
@@ -57,12 +57,20 @@ def configure(level: str, style: LogFormat) -> None:
     for name in OURS:
         logging.getLogger(name).setLevel(level.upper())
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    logging.getLogger("uvicorn.error").addFilter(_is_no_cut)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
 
 
-def _is_no_cut(record: logging.LogRecord) -> bool:
-    """A body cut on purpose is an error to uvicorn; its reason is logged where it was cut."""
-    return record.msg != "ASGI callable returned without completing response."
+_DONE_ON_PURPOSE = frozenset(
+    {
+        "ASGI callable returned without completing response.",  # a body that was cut
+        "ASGI callable returned without completing handshake.",  # one refused with an HTTP error
+    }
+)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Some of what we do on purpose is an error to uvicorn; the reason is logged where it is done."""
+    return record.msg not in _DONE_ON_PURPOSE
 
 
 def _time(record: logging.LogRecord) -> datetime:

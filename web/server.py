@@ -31,6 +31,7 @@ def serve(app: FastAPI, announce: Callable[[str], None]) -> int:
     logger.info(
         "settings", extra={"sha256": settings.fingerprint, "settings": settings.model_dump(mode="json")}
     )
+    app.openapi()  # made once and kept; at the first request it would hold up whoever is speaking
     Server(app, announce).run()
     return 1 if runtime.failure is not None else 0
 

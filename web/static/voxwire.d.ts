@@ -249,7 +249,8 @@ export class Playback {
 /** What a transport has to be; see `WebSocketTransport`. */
 export interface Transport {
   readonly media: "frames" | "track";
-  readonly track: MediaStreamTrack | null;
+  /** For a "track": what plays it. */
+  createPlayer?(session: Session): Promise<Player>;
   onmessage: (text: string) => void;
   onframe: (buffer: ArrayBuffer) => void;
   onclose: (closed: { code: number; reason: string }) => void;
@@ -264,7 +265,6 @@ export class WebSocketTransport implements Transport {
   constructor(url?: string | URL);
   readonly url: string;
   readonly media: "frames";
-  readonly track: null;
   onmessage: (text: string) => void;
   onframe: (buffer: ArrayBuffer) => void;
   onclose: (closed: { code: number; reason: string }) => void;

@@ -146,7 +146,7 @@ export class Speaker extends EventTarget {
     session.addEventListener("close", ({ detail }) => this.#closed(session, detail));
     session.addEventListener("warning", ({ detail }) => this.#emit("warning", detail));
     try {
-      await this.#makePlayer(session.format);
+      await this.#makePlayer(session);
     } catch (error) {
       session.close();
       throw error;
@@ -155,10 +155,13 @@ export class Speaker extends EventTarget {
     this.#emit("session", session);
   }
 
-  async #makePlayer(format) {
-    if (this.player?.context.sampleRate === decodedRate(format)) return;
+  async #makePlayer(session) {
+    const { transport, format } = session;
+    const track = transport.media === "track";
+    if (!track && this.player instanceof Player && this.player.context.sampleRate === decodedRate(format)) return;
     await this.player?.close();
-    this.player = await Player.create(format);
+    this.player = null;
+    this.player = await (track ? transport.createPlayer(session) : Player.create(format));
     this.player.context.addEventListener("statechange", () => this.#tell());
     for (const type of ["ended", "stopped", "failed"]) {
       this.player.addEventListener(type, ({ detail }) => this.#played(detail.playback));
@@ -230,7 +233,12 @@ export class Speaker extends EventTarget {
 
   #played(playback) {
     const line = this.lines.find((candidate) => candidate.playback === playback);
-    if (line && !line.stopped) this.#over(line);
+    if (!line || line.stopped) return;
+    // A short one may have been played before the server's last word about it is read.
+    line.utterance.finished.then(
+      () => line.stopped || this.#over(line),
+      () => line.stopped || this.#over(line),
+    );
   }
 
   #over(line) {

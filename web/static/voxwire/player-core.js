@@ -115,7 +115,7 @@ export class PlayerCore {
       const track = this.tracks[0];
       if (!track) break;
       if (track.filling) {
-        if (track.length === null && track.written < this.target) break;
+        if (track.length === null && track.written - track.played < this.target) break;
         track.filling = false;
         this.tell(track.begun ? "resumed" : "started", track, at);
         track.begun = true;

@@ -7,6 +7,7 @@ import { RING_S } from "./player-core.js";
 
 const LEAST_TARGET_MS = 40;
 const MOST_TARGET_MS = 320;
+const TEXT_PAUSE_MS = 300;
 
 /**
  * One utterance in the player. `state` is waiting, playing, dry (it ran out of audio), ended, stopped or failed.
@@ -29,7 +30,7 @@ export class Playback {
     /** `performance.now()` at which its first sample was heard. */
     this.heardAt = null;
     this.wordsTold = 0;
-    this._frames = { played: 0, at: 0, pushed: 0 };
+    this._frames = { played: 0, at: 0, pushed: 0, dryAt: 0 };
   }
 
   get over() {
@@ -307,10 +308,13 @@ export class Player extends EventTarget {
       this.#tell("started", playback);
     } else if (type === "resumed") {
       playback.state = "playing";
+      // A long wait is one for text, which more buffer would not have bridged.
+      const waitedMs = ((frame - playback._frames.dryAt) * 1000) / this.context.sampleRate;
+      if (playback.utterance.textEnded || waitedMs < TEXT_PAUSE_MS) this.#retarget(this.#target * 1.5);
     } else if (type === "dry") {
       playback.state = "dry";
       playback.underruns += 1;
-      if (playback.utterance.textEnded) this.#retarget(this.#target * 1.5);
+      playback._frames.dryAt = frame;
       this.#tell("dry", playback);
     } else if (type === "ended") {
       playback.endFrame = frame;

@@ -50,7 +50,11 @@ export class Session extends EventTarget {
   /** Open the next utterance. Utterances are spoken in the order in which their first text is sent. */
   utterance(name = `c${(this.#opened += 1)}`) {
     if (this.#utterances.has(name)) throw new TypeError(`utterance ${name} is still being spoken`);
-    const utterance = new Utterance(name, this.format, (message) => this.#transport.send(message), this.#timeoutMs);
+    const utterance = new Utterance(name, this.format, {
+      send: (message) => this.#transport.send(message),
+      timeoutMs: this.#timeoutMs,
+      framed: this.#transport.media === "frames",
+    });
     if (this.#failure || this.closed) utterance._fail(this.#failure ?? new StreamTruncated("the session is closed"));
     else this.#utterances.set(name, utterance);
     utterance.addEventListener("over", () => this.#utterances.delete(name));

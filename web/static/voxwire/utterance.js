@@ -20,7 +20,8 @@ export class Utterance extends EventTarget {
   #settle;
   #error = null;
 
-  constructor(name, format, send, timeoutMs) {
+  /** @param {{ send: Function, timeoutMs: number, framed: boolean }} wiring framed: its audio comes in frames */
+  constructor(name, format, { send, timeoutMs, framed }) {
     super();
     this.name = name;
     this.format = format;
@@ -39,7 +40,7 @@ export class Utterance extends EventTarget {
     this.firstPacketAt = null;
     this.#send = send;
     this.#timeoutMs = timeoutMs;
-    this.#check = new StreamCheck(format);
+    this.#check = framed ? new StreamCheck(format) : null;
     /** Resolves with `done` or `cancelled`; rejects with what ended it instead. */
     this.finished = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
@@ -93,20 +94,21 @@ export class Utterance extends EventTarget {
     for (;;) {
       while (this.#packets.length) yield this.#packets.shift();
       if (this.#error) throw this.#error;
-      if (this.over || this.#check.length !== null) return;
+      if (this.over || this.samples !== null) return;
       await new Promise((resolve) => (this.#wake = resolve));
     }
   }
 
   /** Length in samples at the format's rate, once the sentinel told it. */
   get samples() {
-    return this.#check.length;
+    return this.#check ? this.#check.length : (this.done?.samples ?? null);
   }
 
   // --- what the session hands in, in the order in which it came ---
 
   _frame(frame) {
     this.#openStill("a frame");
+    if (!this.#check) throw new ProtocolViolation("a frame on a transport that has a track");
     const packet = this.#check.frame(frame);
     if (packet) {
       this.firstPacketAt ??= performance.now();
@@ -140,7 +142,7 @@ export class Utterance extends EventTarget {
 
   _done(body) {
     this.#openStill("utterance.done");
-    this.#check.done(body);
+    this.#check?.done(body);
     this.done = body;
     this.#finish();
     this.#settle.resolve(body);
@@ -148,7 +150,7 @@ export class Utterance extends EventTarget {
 
   _cancelled(body) {
     this.#openStill("utterance.cancelled");
-    if (this.#check.length !== null) {
+    if (this.samples !== null) {
       throw new ProtocolViolation(`utterance ${this.name} was cancelled after its sentinel`);
     }
     this.cancelled = body;

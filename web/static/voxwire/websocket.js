@@ -7,8 +7,8 @@ const SUBPROTOCOL = "voxwire.v1";
 /**
  * A transport carries the protocol's messages and says when it is over. Every transport has this shape:
  *
- * - `media`: "frames" when audio comes as binary frames through `onframe`, "track" when the browser plays it
- *   (then `track` is the MediaStreamTrack, and `playedMs` its clock);
+ * - `media`: "frames" when audio comes as binary frames through `onframe`, "track" when the browser receives it
+ *   as a MediaStreamTrack; then `createPlayer(session)` resolves with what plays it: a `Player`'s interface;
  * - `open(signal)`: resolves once messages can be sent; rejects with ConnectFailed;
  * - `send(message)`, `close()`; `onmessage(body)`, `onframe(buffer)`, `onclose({ code, reason })`.
  */
@@ -30,7 +30,6 @@ export class WebSocketTransport {
     address.hash = "";
     this.url = address.href;
     this.media = "frames";
-    this.track = null;
     this.onmessage = this.onframe = this.onclose = () => {};
     this.#socket = null;
   }

@@ -103,6 +103,7 @@ class VllmLM:
             if not self._live and engine.output_handler is not None:
                 engine.output_handler.cancel()  # or it reports the shutdown as a crash
             await loop.run_in_executor(None, engine.shutdown)
+            _close_context(engine)
             del engine
             # It sits in reference cycles, and its finaliser fails when the interpreter is going down.
             await loop.run_in_executor(None, gc.collect)
@@ -217,6 +218,14 @@ class _Names:
         }
         fields = self.sampling_params.__struct_fields__
         return self.sampling_params(**{name: value for name, value in values.items() if name in fields})
+
+
+def _close_context(engine: Any) -> None:
+    """VLLM leaves its ZeroMQ context, with its file descriptors, to the garbage collector."""
+    resources = vars(engine.engine_core).get("resources")
+    context = vars(resources).get("ctx") if resources is not None else None
+    if context is not None:
+        context.destroy(linger=0)
 
 
 def _engine_args(settings: VllmSettings) -> dict[str, object]:

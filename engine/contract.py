@@ -119,6 +119,17 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeechBegun:
+    """The text so far was enough, and the model is being asked. Comes once, before all other events.
+
+    ``calls``: how many calls of ``push`` and ``finish`` had been made by then; the last of them is what
+    speech had been waiting for.
+    """
+
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
 class PcmChunk:
     """``samples`` begin at ``start`` samples from the utterance's start; chunks have no gaps."""
 
@@ -165,7 +176,7 @@ class Timings:
     vocode_ms: float = 0.0
 
 
-EngineEvent = PcmChunk | WordStarted | SegmentDone | SpeechDone
+EngineEvent = SpeechBegun | PcmChunk | WordStarted | SegmentDone | SpeechDone
 
 
 class SpeechStream(Protocol):

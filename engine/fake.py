@@ -25,6 +25,7 @@ from engine.contract import (
     Samples,
     Sampling,
     SegmentDone,
+    SpeechBegun,
     SpeechDone,
     SpeechRequest,
     SpokenWord,
@@ -203,6 +204,7 @@ class FakeStream:
         self._error: EngineError | None = None
         self._planned: deque[EngineEvent | Samples] = deque()
         self._segment = self._word = self._spoken = self._made = 0
+        self._calls, self._begun = 0, False
         self._opened_s = asyncio.get_running_loop().time()
         self._first_ms = 0.0
 
@@ -214,10 +216,15 @@ class FakeStream:
     def push(self, words: Sequence[SpokenWord], *, end_segment: bool = False) -> None:
         if not self._closed.is_set():
             self._feed.push(words, end_segment=end_segment)
-            self._changed.set()
+            self._called()
 
     def finish(self) -> None:
         self._feed.finish()
+        self._called()
+
+    def _called(self) -> None:
+        if not self._begun:
+            self._calls += 1
         self._changed.set()
 
     def grant(self, until: int) -> None:
@@ -282,6 +289,9 @@ class FakeStream:
             usage = Usage(self._usage.prompt_tokens, self._usage.cached_tokens, self._made // FRAME_SAMPLES)
             self._planned.append(SpeechDone(self._made, usage, Timings(decode_ms=self._first_ms)))
             return True
+        if not self._begun:
+            self._begun = True
+            self._planned.append(SpeechBegun(self._calls))
         first, count, ended = self._feed.segment(self._segment)
         if ended and self._word >= max(first, count - self._fault.skip_words):
             end = self._made + self._cut(np.zeros(_PAUSE_FRAMES * FRAME_SAMPLES, np.float32))

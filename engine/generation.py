@@ -44,6 +44,9 @@ class GenerationPolicy:
 class Marks:
     """Moments (clock seconds) and figures on the way to the first code."""
 
+    calls: int = 0
+    """Calls of `Generation.push` and `Generation.finish`, until the first request."""
+    begun: bool = False
     usage: Usage | None = None
     queue_ms: float = 0.0
     prefill_ms: float = 0.0
@@ -119,11 +122,16 @@ class Generation:
             if not self._model.word_pattern.fullmatch(word.spoken):
                 raise RequestRejected("words", f"{self._model.info.name} cannot read {word.spoken!r}")
         self._feed.push(words, end_segment=end_segment)
-        self._input.set()
+        self._called()
 
     def finish(self) -> None:
         """See `SpeechStream.finish`."""
         self._feed.finish()
+        self._called()
+
+    def _called(self) -> None:
+        if not self.marks.begun:
+            self.marks.calls += 1
         self._input.set()
 
     def grant(self, until: int) -> None:
@@ -183,6 +191,9 @@ class Generation:
 
     async def _run_step(self, segment: _Segment, step: Give | Continue) -> None:
         layout, now = self._model.layout, segment.progress
+        if not self.marks.begun:
+            self.marks.begun = True
+            self._changed.set()
         if isinstance(step, Give):
             given = now.given + step.words
             text = segment_text(now.words[now.given : given], more=not step.final)

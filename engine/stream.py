@@ -17,6 +17,7 @@ from engine.contract import (
     PcmChunk,
     Samples,
     SegmentDone,
+    SpeechBegun,
     SpeechDone,
     SpeechRequest,
     SpokenWord,
@@ -94,6 +95,7 @@ class UtteranceStream:
         )
         self._ready: deque[EngineEvent] = deque()  # bounded: filled by one step, when it is empty
         self._step: tuple[Batch, asyncio.Future[Samples] | None] | None = None
+        self._told_begun = False
         self._vocoded = 0
         self._first_pcm_s: float | None = None
         self._failure: EngineError | None = None
@@ -167,6 +169,9 @@ class UtteranceStream:
     async def _next(self) -> EngineEvent | None:
         while not self._closed:
             self._raise_failure()
+            if self._generation.marks.begun and not self._told_begun:
+                self._told_begun = True
+                return SpeechBegun(self._generation.marks.calls)
             if self._ready:
                 return self._ready.popleft()
             if self._step is None:

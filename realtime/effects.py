@@ -6,7 +6,7 @@ The driver performs the effects of a call in order, at once.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.contract import SegmentDone, SpeechDone, SpeechRequest, SpokenWord, WordStarted
+from engine.contract import SegmentDone, SpeechBegun, SpeechDone, SpeechRequest, SpokenWord, WordStarted
 from realtime.audio.formats import AudioFormat
 from realtime.audio.packets import AudioPacket
 from realtime.errors import Fault
@@ -130,4 +130,6 @@ class SpeechEnded:
     length: int
 
 
-StreamEvent = StreamOpened | EncoderReady | PcmMade | Encoded | WordStarted | SegmentDone | SpeechEnded
+StreamEvent = (
+    StreamOpened | SpeechBegun | EncoderReady | PcmMade | Encoded | WordStarted | SegmentDone | SpeechEnded
+)

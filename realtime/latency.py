@@ -4,7 +4,7 @@ It runs from the arrival of the text that made speech possible (for an utterance
 before it: from the end of that wait) to the hand-over of the first packet to the transport.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.contract import Timings
 from realtime.messages import TtfpParts
@@ -17,13 +17,33 @@ class TtfpMarks:
     text_at: float | None = None
     """The text that made speech possible arrived, or the wait for the utterance before was over."""
     opened_at: float | None = None
-    """The engine has the first words."""
+    """The engine has words, and has begun if it told so."""
     pcm_at: float | None = None
     """The first samples came from the engine."""
     encoded_at: float | None = None
     """The first packet is ready."""
     sent_at: float | None = None
     """The transport has taken the first packet."""
+    _calls: list[float] = field(default_factory=list)
+    """When the engine was given words or their end, until it began."""
+    has_begun: bool = False
+    """The engine told that the text was enough to begin."""
+
+    def called(self, now: float) -> None:
+        """The engine is being given words, or their end."""
+        if not self.has_begun:
+            self._calls.append(now)
+
+    def begun(self, calls: int, now: float) -> None:
+        """The engine began with what it was given in the first ``calls`` calls.
+
+        What came before the last of them was not enough to speak: the clock runs from that one.
+        """
+        if 0 < calls <= len(self._calls):
+            self.text_at = max(self._calls[calls - 1], self.text_at or 0.0)
+        self.opened_at = now
+        self.has_begun = True
+        self._calls.clear()
 
     @property
     def ttfp_ms(self) -> float | None:

@@ -7,7 +7,7 @@ and does the barge-in. What breaks is raised as `RealtimeError` or `EngineError`
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from engine.contract import SegmentDone, WordStarted
+from engine.contract import SegmentDone, SpeechBegun, WordStarted
 from engine.errors import GenerationFailed
 from realtime import effects as do
 from realtime import messages as msg
@@ -65,7 +65,11 @@ class Stage:
         self.give(utterance, None, max_words, now)
         utterance.text_ended = True
         if utterance.phase is Phase.SPEAKING:
-            self._effects.append(do.FinishWords(utterance.index))
+            self._finish_words(utterance, now)
+
+    def _finish_words(self, utterance: Utterance, now: float) -> None:
+        utterance.marks.called(now)
+        self._effects.append(do.FinishWords(utterance.index))
 
     def mark_text(self, now: float) -> None:
         """The first packet's clock runs from here, if there is something to speak and nothing before it."""
@@ -101,11 +105,12 @@ class Stage:
         self._effects.append(do.Grant(utterance.index, utterance.granted))
         self._push(utterance, now)
         if utterance.text_ended:
-            self._effects.append(do.FinishWords(utterance.index))
+            self._finish_words(utterance, now)
 
     def _push(self, utterance: Utterance, now: float) -> None:
         for piece in utterance.take_pending():
             utterance.progress_at = now
+            utterance.marks.called(now)
             self._effects.append(do.PushWords(utterance.index, piece.words, piece.end_segment))
 
     # --- speech in ---
@@ -117,6 +122,8 @@ class Stage:
         match event:
             case do.StreamOpened():
                 marks.opened_at = now
+            case SpeechBegun(calls):
+                marks.begun(calls, now)
             case do.EncoderReady(pre_skip):
                 utterance.pre_skip = pre_skip
             case do.PcmMade(start, samples):
@@ -289,6 +296,8 @@ class Stage:
         marks, budget = utterance.marks, utterance.config.ttfp_budget_ms
         if budget is None or marks.text_at is None or marks.sent_at is not None or utterance.budget_missed:
             return float("inf")
+        if not (marks.has_begun or utterance.owed):
+            return float("inf")  # it is the client's next words that are waited for
         return marks.text_at + budget / 1000
 
     def _miss_budget(self, utterance: Utterance) -> None:

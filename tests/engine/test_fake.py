@@ -7,6 +7,7 @@ from engine.contract import (
     PcmChunk,
     Sampling,
     SegmentDone,
+    SpeechBegun,
     SpeechDone,
     SpeechRequest,
     SpokenWord,
@@ -77,7 +78,8 @@ async def test_waits_for_look_ahead_text(engine):
     await asyncio.sleep(0.01)
     assert not pull.done()
     stream.push(words("two"))
-    assert await pull == WordStarted(0, 0)
+    assert await pull == SpeechBegun(calls=2)
+    assert await anext(stream) == WordStarted(0, 0)
     await stream.aclose()
 
 

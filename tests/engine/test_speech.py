@@ -7,6 +7,7 @@ from engine.contract import (
     PcmChunk,
     Sampling,
     SegmentDone,
+    SpeechBegun,
     SpeechDone,
     SpeechRequest,
     SpokenWord,
@@ -116,9 +117,22 @@ async def test_first_audio_leaves_before_the_rest_of_the_text_exists():
     async with Rig() as rig:
         stream = rig.open()
         stream.push(words("only the first few words"))
-        first = [await asyncio.wait_for(anext(stream), 1) for _ in range(2)]
-        assert isinstance(first[0], WordStarted)
-        assert len(first[1].samples) == FRAME
+        first = [await asyncio.wait_for(anext(stream), 1) for _ in range(3)]
+        assert first[0] == SpeechBegun(calls=1)
+        assert isinstance(first[1], WordStarted)
+        assert len(first[2].samples) in (FRAME, 2 * FRAME)
+        await stream.aclose()
+
+
+async def test_tells_which_call_made_speech_possible():
+    async with Rig() as rig:
+        stream = rig.open()
+        for count, word in enumerate(["only", "the", "first", "few", "words", "make", "it", "begin"], 1):
+            stream.push(words(word))
+            await asyncio.sleep(0.01)
+            if sum(len(w) + 1 for w in ["only", "the", "first", "few", "words"][:count]) >= 16:
+                break
+        assert await asyncio.wait_for(anext(stream), 1) == SpeechBegun(calls=4)
         await stream.aclose()
 
 

@@ -1,6 +1,6 @@
 """The server with the scripted engine, in a process that a test can kill.
 
-``python -m tests.support.fake_server PORT``
+``python -m tests.support.fake_server PORT [SETTING=VALUE ...]``
 """
 
 import subprocess
@@ -48,7 +48,8 @@ def main() -> int:
     engine = FakeEngine(
         timing=FakeTiming(first_frame_s=0.02, frame_s=0.005), speech=FakeSpeech(frames_per_word=15)
     )
-    settings = load({"port": int(sys.argv[1]), "drain_s": 1, "log_level": "warning"})
+    given = dict(argument.split("=", 1) for argument in sys.argv[2:])
+    settings = load({"port": int(sys.argv[1]), "drain_s": 1, "log_level": "warning", **given})
     return serve(create_app(settings, engine), print)
 
 

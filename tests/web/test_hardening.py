@@ -12,10 +12,15 @@ from websockets.exceptions import InvalidStatus
 
 from engine.fake import FakeEngine
 from tests.support.keyed import GOOD, keys_file
-from tests.support.raw import BINARY, CONTINUATION, PING, TEXT, frame, raw
+from tests.support.raw import BINARY, CONTINUATION, PING, TEXT, Raw, frame, raw
 from tests.support.running import Running, running, until
 
 START = b'{"type":"session.start","format":{"encoding":"pcm_s16le","sample_rate":24000}}'
+HEAD = b"GET /healthz HTTP/1.1\r\nX-A: "
+POST = (
+    b"POST /v1/audio/speech HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 900\r\n\r\n"
+)
 ROOT = Path(__file__).parents[2]
 
 
@@ -37,8 +42,8 @@ async def test_what_came_in_the_clear_to_a_trusted_proxy_is_refused() -> None:
             answer = await client.get("/v1/voices", headers={"x-forwarded-proto": scheme})
             assert answer.status_code == status
         assert (await client.get("/healthz")).status_code == 200
+        headers = {"x-forwarded-proto": "ws"}
         with pytest.raises(InvalidStatus, match="400"):
-            headers = {"x-forwarded-proto": "ws"}
             await open_socket(server.ws_url, additional_headers=headers, proxy=None)
 
 
@@ -180,9 +185,7 @@ async def test_a_head_that_comes_byte_by_byte() -> None:
     async with running(FakeEngine(), {"edge.head_s": 0.5}) as server:
         async with raw(server.server.port) as client:
             began = asyncio.get_running_loop().time()
-            dripping = asyncio.create_task(
-                _drip(client.write, b"GET /healthz HTTP/1.1\r\nX-A: " + b"b" * 1000)
-            )
+            dripping = asyncio.create_task(_drip(client, HEAD + b"b" * 1000))
             assert await client.rest() == b""
             assert 0.4 < asyncio.get_running_loop().time() - began < 3
             dripping.cancel()
@@ -194,9 +197,7 @@ async def test_the_head_of_a_second_request_has_its_time_too() -> None:
         async with raw(server.server.port) as client:
             client.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
             await client.head()
-            dripping = asyncio.create_task(
-                _drip(client.write, b"GET /healthz HTTP/1.1\r\nX-A: " + b"b" * 1000)
-            )
+            dripping = asyncio.create_task(_drip(client, HEAD + b"b" * 1000))
             await client.rest(5)
             dripping.cancel()
         await healthy(server)
@@ -210,11 +211,10 @@ async def test_a_connection_that_says_nothing() -> None:
 
 
 async def test_a_body_that_comes_byte_by_byte() -> None:
-    head = b"POST /v1/audio/speech HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n"
     async with running(FakeEngine(), {"edge.body_s": 0.3}) as server:
         async with raw(server.server.port) as client:
-            client.write(head)
-            dripping = asyncio.create_task(_drip(client.write, b" " * 900))
+            client.write(POST)
+            dripping = asyncio.create_task(_drip(client, b" " * 900))
             assert b" 408 " in await client.head()
             await client.rest(8)
             dripping.cancel()
@@ -222,11 +222,10 @@ async def test_a_body_that_comes_byte_by_byte() -> None:
 
 
 async def test_a_body_that_nobody_waits_for(tmp_path: Path) -> None:
-    head = b"POST /v1/audio/speech HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n"
     async with running(FakeEngine(), {"keys_file": keys_file(tmp_path)}) as server:
         async with raw(server.server.port) as client:
-            client.write(head)
-            dripping = asyncio.create_task(_drip(client.write, b" " * 900))
+            client.write(POST)
+            dripping = asyncio.create_task(_drip(client, b" " * 900))
             assert b" 401 " in await client.head()
             await client.rest(8)
             dripping.cancel()
@@ -332,10 +331,9 @@ async def test_nothing_is_fetched_and_nothing_unpickled() -> None:
         for extra in ({"ref_audio": "http://169.254.169.254/"}, {"voice": "file:///etc/passwd"}):
             spoken = await client.post("/v1/audio/speech", json={"input": "Hello.", **extra})
             assert spoken.status_code in (404, 422)
-    sources = [
-        path.read_text() for folder in ("engine", "realtime", "web") for path in (ROOT / folder).rglob("*.py")
-    ]
-    assert not [text for text in sources if re.search(r"\b(pickle|torch\.load)\b|weights_only=False", text)]
+    for folder in ("engine", "realtime", "web"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert not re.search(r"\b(pickle|torch\.load)\b|weights_only=False", path.read_text()), path
 
 
 async def test_a_fault_of_ours_is_told_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
@@ -364,8 +362,7 @@ async def test_control_characters_are_not_spoken(text: str) -> None:
         assert not re.search(r"[\x00-\x1f]", missing.json()["error"]["message"].replace("\\", ""))
 
 
-async def _drip(write: object, data: bytes) -> None:
-    assert callable(write)
+async def _drip(client: Raw, data: bytes) -> None:
     for byte in data:
-        write(bytes([byte]))
+        client.write(bytes([byte]))
         await asyncio.sleep(0.05)

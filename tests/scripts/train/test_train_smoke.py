@@ -46,10 +46,11 @@ def codec(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.timeout(300)
 def test_codec_trains_and_freezes(tmp_path: Path, audio: Path, codec: Path) -> None:
-    options = "--device cpu --mode eager --hours 0.1 --rows 3 --judged-rows 2 --segment 9600 --reference 9600"
+    options = "--device cpu --mode eager --hours 0.1 --rows 3 --judged-rows 2"
+    sizes = "--segment 4800 --crop 2400 --reference 4800"
     few = "--max-steps 3 --log-every 1 --validation-batches 1"
     args = train_codec.parse(
-        [str(audio), str(tmp_path), "--init", str(codec), *options.split(), *few.split()]
+        [str(audio), str(tmp_path), "--init", str(codec), *options.split(), *sizes.split(), *few.split()]
     )
     train_codec.Run(args).train()
     first, last = EmberCodec.load(codec), EmberCodec.load(tmp_path)
@@ -61,10 +62,11 @@ def test_codec_trains_and_freezes(tmp_path: Path, audio: Path, codec: Path) -> N
 
 
 def test_frozen_encoder_stays(tmp_path: Path, audio: Path, codec: Path) -> None:
-    options = "--device cpu --mode eager --hours 0.1 --rows 2 --judged-rows 1 --segment 9600 --reference 9600"
+    options = "--device cpu --mode eager --hours 0.1 --rows 2 --judged-rows 1"
+    sizes = "--segment 4800 --crop 2400 --reference 4800"
     few = "--max-steps 2 --validation-batches 1 --freeze-encoder --lr 30"
     args = train_codec.parse(
-        [str(audio), str(tmp_path), "--init", str(codec), *options.split(), *few.split()]
+        [str(audio), str(tmp_path), "--init", str(codec), *options.split(), *sizes.split(), *few.split()]
     )
     train_codec.Run(args).train()
     before, after = EmberCodec.load(codec), EmberCodec.load(tmp_path)

@@ -22,7 +22,7 @@ first=0 second=$((gpus - 1)) # which GPU; each process sees one only
 elapsed() { echo $(($(date +%s) - t0)); }
 say() { echo "[$(elapsed)s] $*" | tee -a "$work/log/run.log"; }
 wait_for() { until [ -e "$1" ]; do sleep 0.5; done; }
-wait_until() { while [ "$(elapsed)" -lt "$1" ]; do sleep 0.5; done; }
+wait_until() { while [ "$(elapsed)" -lt $(($(limit "$1") - ${2:-0})) ]; do sleep 0.5; done; } # END [SECONDS_BEFORE]
 limit() { awk -v name="$1" '$1 == name {print int($2)}' "$work/clock"; }
 module() { local name=$1; shift; python3 -m "scripts.train.$name" "$@"; }
 module_on() { local gpu=$1 name=$2; shift 2; CUDA_VISIBLE_DEVICES=$gpu python3 -m "scripts.train.$name" --device "$device" "$@"; }
@@ -116,7 +116,7 @@ encode() {
 
 train_lm() {
   [ -e "$work/lm.done" ] && return
-  wait_until "$(limit lm_start)"; wait_for "$parts/sentences.tsv.xz"
+  wait_until lm_start; wait_for "$parts/sentences.tsv.xz"
   try_lm() {
     module_on "$second" train_lm "$work/tokens" "$parts/sentences.tsv.xz" "$work/lm" --t0 "$t0" --clock "$work/clock" \
       ${LM_ARGS:-} "$@" >>"$work/log/lm.log" 2>&1
@@ -129,7 +129,7 @@ train_lm() {
 }
 
 snapshot() { # a language model comes home early, in case the end is cut off
-  wait_until $(($(limit lm_end) - ${SNAPSHOT_BEFORE:-240}))
+  wait_until lm_end "${SNAPSHOT_BEFORE:-240}"
   [ -e "$work/lm/last/model.safetensors" ] || return
   cp "$work/lm/last/model.safetensors" "$work/lm/early.safetensors"
   publish lm-early "$work/lm/early.safetensors"

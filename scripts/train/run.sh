@@ -4,11 +4,12 @@
 #   run.sh WORK PARTS
 #
 # PARTS holds teacher.npz.xz, jobs.npz, ref.npz, sentences.tsv.xz and codec.* (a codec to start from, packed by
-# deliver.py). They may arrive while the run is on; each stage waits for its own. Every stage leaves a marker in WORK, so the script can be started
-# again after a fault and goes on where it was. Results are published in WORK/store (see deliver.py).
+# deliver.py). They may arrive while the run is on; each stage waits for its own. Every stage leaves a marker in
+# WORK, so the script can be started again after a fault and goes on where it was. Results are published in
+# WORK/store (see deliver.py). WORK/clock holds the ends of the stages and may be edited while they run.
 #
 # Environment: DEVICE (cuda or cpu), GPUS (1 or 2), SYNTH_END FREEZE CODEC_END LM_START LM_END (seconds from the
-# start), SYNTH_WORKERS, SYNTH_ARGS CODEC_ARGS LM_ARGS ENCODE_ARGS (more arguments), CODEC_MODES LM_MODES.
+# start), SYNTH_WORKERS, SYNTH_ARGS REF_ARGS CODEC_ARGS LM_ARGS (more arguments), CODEC_MODES LM_MODES.
 set -u
 work=$1 parts=$2
 here=$(cd "$(dirname "$0")" && pwd)

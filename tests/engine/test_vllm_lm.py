@@ -45,6 +45,7 @@ def request(
 
 async def run(lm: VllmLM, asked: LmRequest) -> tuple[list[int], int]:
     ids: list[int] = []
+    cached = 0
     async for chunk in lm.generate(asked):
         ids += chunk.ids
         cached = chunk.cached_tokens

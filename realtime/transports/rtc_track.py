@@ -99,7 +99,7 @@ class PacedTrack(MediaStreamTrack):
         self._changed.set()
 
     def _wake(self) -> None:
-        """Only if there is something earlier than what is slept for: most packets just wait for their turn."""
+        """Only for what is earlier than what is slept for: most packets just wait for their turn."""
         if self._pacer.wake_at < self._asleep_until:
             self._changed.set()
 

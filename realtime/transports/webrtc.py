@@ -74,8 +74,7 @@ class RtcPeer:
         self._hub, self._options = peers.hub, peers.options
         self._connection = RTCPeerConnection(peers.options.configuration())
         self._track = PacedTrack(peers.hub.clock, peers.observer)
-        self._opened, self._dropped = asyncio.Event(), asyncio.Event()
-        self._data: RTCDataChannel | None = None
+        self._opened = asyncio.Event()
         self._channel: RtcChannel | None = None
         self._connection.on("datachannel", self._take_data)
         self._connection.on("connectionstatechange", self._state_changed)
@@ -111,18 +110,16 @@ class RtcPeer:
         try:
             hub = self._hub
             await hub.clock.wait(self._opened, hub.clock.now() + self._options.handshake_s)
-            if self._data is None:
+            channel = self._channel
+            if channel is None:
                 logger.info("no data channel in time", extra={"session": self.id})
                 return
-            self._channel = RtcChannel(self._data, self._track, self.drop)
-            if self._dropped.is_set():
-                self._channel.lost("the connection is closed")
-            self._driver = SessionDriver(hub, self._channel, self._adapter(), self.id)
+            self._driver = SessionDriver(hub, channel, self._adapter(), self.id)
             try:
                 with lease(self):
                     await self._driver.run()
             except RateLimited as error:
-                await self._refuse(self._channel, error)
+                await self._refuse(channel, error)
         finally:
             await self.close()
 
@@ -135,7 +132,6 @@ class RtcPeer:
 
     def drop(self) -> None:
         """Let go of the peer; what is said to it now may not arrive."""
-        self._dropped.set()
         self._opened.set()
         if self._channel is not None:
             self._channel.lost("the connection was dropped")
@@ -171,13 +167,14 @@ class RtcPeer:
 
     def _take_data(self, data: RTCDataChannel) -> None:
         reliable = data.ordered and data.maxRetransmits is None and data.maxPacketLifeTime is None
-        if self._data is not None or data.label != LABEL or not reliable:
+        if self._channel is not None or data.label != LABEL or not reliable:
             wanted = f"one data channel is served: {LABEL!r}, ordered and reliable"
             text, _, _ = error_frame(InvalidRequest(wanted, "data_channel"))
             data.send(text)
             data.close()
             return
-        self._data = data
+        # At once: a browser sends its first messages right behind the opening.
+        self._channel = RtcChannel(data, self._track, self.drop)
         self._opened.set()
 
     def _state_changed(self) -> None:

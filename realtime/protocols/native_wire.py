@@ -136,6 +136,8 @@ def decode(message: str | bytes, max_bytes: int) -> ClientMessage:
         decoded: ClientMessage = msgspec.convert(value, ClientMessage)
     except msgspec.ValidationError as error:
         raise _invalid(error, value["type"]) from error
+    except UnicodeEncodeError as error:  # half a surrogate pair in the name of a field
+        raise InvalidRequest("the name of a field is no valid Unicode") from error
     if isinstance(decoded, CancelMessage) and decoded.played_ms is not None:
         played_ms = decoded.played_ms
         if not (math.isfinite(played_ms) and played_ms >= 0):

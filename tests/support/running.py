@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 
 from engine.fake import FakeEngine
 from web.app import create_app
@@ -45,10 +46,15 @@ async def until(condition: Callable[[], object], within_s: float = 2.0) -> None:
 
 @asynccontextmanager
 async def running(
-    engine: FakeEngine, flags: dict[str, Any] | None = None, *, ready: bool = True
+    engine: FakeEngine,
+    flags: dict[str, Any] | None = None,
+    *,
+    ready: bool = True,
+    prepare: Callable[[FastAPI], None] = lambda app: None,
 ) -> AsyncIterator[Running]:
-    """Serve ``engine``; stop at the end of the block."""
+    """Serve ``engine``; stop at the end of the block. ``prepare`` may add to the application."""
     app = create_app(load({"port": 0, "drain_s": 1, **(flags or {})}), engine)
+    prepare(app)
     announced: list[str] = []
     server = Server(app, announced.append)
     serving = asyncio.create_task(server.serve())

@@ -99,6 +99,7 @@ class TestBadMessages:
             ("[1]", None, "JSON object"),
             ('"text"', None, "JSON object"),
             ("[" * 60_000, None, "nested too deep"),
+            ('{"type":"text","text":"a","\\udcb8":1}', None, "Unicode"),
             ("1" * 5_000, None, "number"),
             ('{"type":"cancel","played_ms":NaN}', None, "number"),
             ({}, "type", "missing"),

@@ -49,7 +49,7 @@ def main() -> int:
         timing=FakeTiming(first_frame_s=0.02, frame_s=0.005), speech=FakeSpeech(frames_per_word=15)
     )
     given = dict(argument.split("=", 1) for argument in sys.argv[2:])
-    settings = load({"port": int(sys.argv[1]), "drain_s": 1, "log_level": "warning", **given})
+    settings = load({"port": int(sys.argv[1]), "drain_s": 1, "log_level": "error", **given})
     return serve(create_app(settings, engine), print)
 
 

@@ -32,9 +32,9 @@ tapped.lines.map(({ kind, utterance, playback, outcome, error }) => ({
 _AUDIO = """
 (() => {
   const { blocks } = tapped;
-  const all = new Float32Array(blocks.reduce((sum, { samples }) => sum + samples.length, 0));
-  let at = 0;
-  for (const { samples } of blocks) { all.set(samples, at); at += samples.length; }
+  const last = blocks.at(-1);
+  const all = new Float32Array(last.frame + last.samples.length - blocks[0].frame);
+  for (const { frame, samples } of blocks) all.set(samples, frame - blocks[0].frame);
   const bytes = new Uint8Array(all.buffer);
   let text = "";
   for (let i = 0; i < bytes.length; i += 32768) text += String.fromCharCode(...bytes.subarray(i, i + 32768));

@@ -260,7 +260,9 @@ addEventListener("keydown", (event) => {
     stop();
   } else if (key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
-    if (!repeat) speak();
+    if (repeat) return;
+    if (typing.open) typing.speak();
+    else speak();
   } else if (key === " " && !repeat && busy() && mayInterrupt(target)) {
     event.preventDefault();
     stop();

@@ -273,6 +273,22 @@ export class WebSocketTransport implements Transport {
   close(code?: number): void;
 }
 
+/** Audio comes as a track; what plays it has `Player`'s interface. */
+export class WebRtcTransport implements Transport {
+  static readonly label: string;
+  static readonly supported: boolean;
+  constructor(url?: string | URL);
+  readonly url: string;
+  readonly media: "track";
+  createPlayer(session?: Session): Promise<Player>;
+  onmessage: (text: string) => void;
+  onframe: (buffer: ArrayBuffer) => void;
+  onclose: (closed: { code: number; reason: string }) => void;
+  open(signal: AbortSignal): Promise<void>;
+  send(message: object): void;
+  close(): void;
+}
+
 export function canDecodeOpus(): Promise<boolean>;
 export function decodedRate(format: StreamFormat): number;
 

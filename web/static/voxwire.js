@@ -33,4 +33,5 @@ export {
 export { Playback, Player } from "./voxwire/player.js";
 export { Session, connect } from "./voxwire/session.js";
 export { Utterance } from "./voxwire/utterance.js";
+export { WebRtcTransport } from "./voxwire/webrtc.js";
 export { WebSocketTransport } from "./voxwire/websocket.js";

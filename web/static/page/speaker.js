@@ -1,10 +1,10 @@
 /** Holds the connection and the player, and says what it is given. */
 
-import { connect, canDecodeOpus, decodedRate, Player, VoxwireError, WebSocketTransport } from "../voxwire.js";
+import { connect, canDecodeOpus, decodedRate, Player, VoxwireError, WebRtcTransport, WebSocketTransport } from "../voxwire.js";
 import { sentence, whyNot } from "./plain.js";
 
 /** Ways to connect. A transport whose browser support is missing is not offered. */
-export const TRANSPORTS = { websocket: WebSocketTransport };
+export const TRANSPORTS = { websocket: WebSocketTransport, webrtc: WebRtcTransport };
 
 const RETRY_MS = [300, 700, 1500, 3000, 5000];
 const TIMEOUT_MS = 15_000;
@@ -134,9 +134,11 @@ export class Speaker extends EventTarget {
   async #connect() {
     const { voice, budgetMs, transport } = this.#settings;
     if (!this.#retry) this.#state("connecting", "Connecting…");
-    const opus = this.#settings.encoding !== "pcm_s16le" && (await canDecodeOpus());
+    const way = new TRANSPORTS[transport]();
+    // A track is Opus whatever is chosen: the browser itself decodes it.
+    const opus = way.media === "track" || (this.#settings.encoding !== "pcm_s16le" && (await canDecodeOpus()));
     const session = await connect({
-      transport: new TRANSPORTS[transport](),
+      transport: way,
       format: opus ? "opus" : "pcm_s16le",
       words: true,
       ttfp_budget_ms: budgetMs,

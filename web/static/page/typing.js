@@ -42,6 +42,11 @@ export class Typing {
     this.#after(END_MS, () => this.#finish());
   }
 
+  /** Whether what is being spoken may still get more text. */
+  get open() {
+    return this.#line !== null;
+  }
+
   /** The connection is back: say what was written meanwhile. */
   resume() {
     if (this.#missed && !this.#line) this.edited();

@@ -188,13 +188,18 @@ export class PlayerCore {
 
   record(out) {
     const { tap } = this;
-    if (tap.filled === 0) tap.frame = this.frame;
+    // A browser that is late leaves blocks out.
+    const follows = this.frame === tap.frame + tap.filled;
+    if (tap.filled && (!follows || tap.filled + out.length > tap.samples.length)) this.hand_over(tap);
+    if (!tap.filled) tap.frame = this.frame;
     if (out.length > tap.samples.length) tap.samples = new Float32Array(out.length);
     tap.samples.set(out, tap.filled);
     tap.filled += out.length;
-    if (tap.filled + out.length > tap.samples.length) {
-      this.post({ type: "tap", frame: tap.frame, samples: tap.samples.slice(0, tap.filled) });
-      tap.filled = 0;
-    }
+    if (tap.filled >= tap.samples.length) this.hand_over(tap);
+  }
+
+  hand_over(tap) {
+    this.post({ type: "tap", frame: tap.frame, samples: tap.samples.slice(0, tap.filled) });
+    tap.filled = 0;
   }
 }

@@ -7,7 +7,7 @@ import { RING_S } from "./player-core.js";
 
 const LEAST_TARGET_MS = 40;
 const MOST_TARGET_MS = 320;
-const TEXT_PAUSE_MS = 300;
+const WORDS_AHEAD = 3;
 
 /**
  * One utterance in the player. `state` is waiting, playing, dry (it ran out of audio), ended, stopped or failed.
@@ -30,7 +30,7 @@ export class Playback {
     /** `performance.now()` at which its first sample was heard. */
     this.heardAt = null;
     this.wordsTold = 0;
-    this._frames = { played: 0, at: 0, pushed: 0, dryAt: 0 };
+    this._frames = { played: 0, at: 0, pushed: 0 };
   }
 
   get over() {
@@ -308,17 +308,15 @@ export class Player extends EventTarget {
       this.#tell("started", playback);
     } else if (type === "resumed") {
       playback.state = "playing";
-      // A long wait is one for text, which more buffer would not have bridged.
-      const waitedMs = ((frame - playback._frames.dryAt) * 1000) / this.context.sampleRate;
-      if (playback.utterance.textEnded || waitedMs < TEXT_PAUSE_MS) this.#retarget(this.#target * 1.5);
     } else if (type === "dry") {
       playback.state = "dry";
       playback.underruns += 1;
-      playback._frames.dryAt = frame;
+      // Where the text ran out, more buffer would not have helped.
+      if (hadText(playback.utterance)) this.#retarget(this.#target * 1.5);
       this.#tell("dry", playback);
     } else if (type === "ended") {
       playback.endFrame = frame;
-      if (!playback.underruns) this.#retarget(this.#target * 0.9);
+      if (!playback.underruns) this.#retarget(this.#target * 0.8);
       this.#settle(playback, playback.error ? "failed" : "ended");
     }
   }
@@ -361,4 +359,10 @@ export class Player extends EventTarget {
   #post(message, transfer = []) {
     this.#output.post(message, transfer);
   }
+}
+
+/** Whether the server had enough text to go on speaking. */
+function hadText({ text, textEnded, words }) {
+  const untold = text.slice(words.at(-1)?.charEnd ?? 0).match(/\S*[\p{L}\p{N}]\S*/gu) ?? [];
+  return textEnded || untold.length > WORDS_AHEAD;
 }

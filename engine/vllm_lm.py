@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import EngineDead, GenerationFailed, RequestRejected
+from engine.interrupts import children_uninterrupted
 from engine.lm import LmHealth, LmRequest, LmState, TokenChunk, check_request
 
 
@@ -93,7 +94,8 @@ class VllmLM:
         _set_environment(self.settings)
         self._vllm = _Names.load()
         args = self._vllm.engine_args(**_known(self._vllm.engine_args, _engine_args(self.settings)))
-        self._engine = self._vllm.async_llm.from_engine_args(args)
+        with children_uninterrupted():
+            self._engine = self._vllm.async_llm.from_engine_args(args)
 
     async def stop(self) -> None:
         engine, self._engine = self._engine, None

@@ -1,6 +1,7 @@
 """Is the event loop on time? If not, what held it up?
 
-A timer on the loop measures how late it is; a thread looks at the loop's stack while it is late.
+A timer on the loop measures how late it is; a thread looks at the loop's stack while it is late. The CPU time
+that the loop's thread had in a stall tells work that was too long from a machine that is too busy.
 """
 
 import asyncio
@@ -43,6 +44,7 @@ class LoopWatchdog:
         thread.start()
         try:
             while True:
+                cpu = time.thread_time()
                 await asyncio.sleep(_BEAT_S)
                 now = time.monotonic()
                 late = max(0.0, now - self._beat_at - _BEAT_S)
@@ -50,7 +52,9 @@ class LoopWatchdog:
                 self._lag(late)
                 if late > self._stall_s:
                     self._stalled()
-                    logger.warning("event loop was blocked", extra={"ms": round(late * 1000)})
+                    worked = time.thread_time() - cpu
+                    figures = {"ms": round(late * 1000), "cpu_ms": round(worked * 1000)}
+                    logger.warning("event loop was blocked", extra=figures)
         finally:
             self._stop.set()
             with suppress(RuntimeError):  # it never began: the interpreter is going down

@@ -83,6 +83,7 @@ def test_a_public_address_needs_consent(host: str) -> None:
     with pytest.raises(SettingsError, match="--insecure"):
         load({"host": host})
     assert load({"host": host, "insecure": True}).host == host
+    assert load({"host": host, "keys_file": "keys.toml"}).host == host
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "::1", "localhost"])
@@ -113,3 +114,21 @@ def test_a_list_is_one_string_with_commas(tmp_path: Path, monkeypatch: pytest.Mo
     assert load(file=file(tmp_path, f"origins = {list(expected)}")).origins == expected
     monkeypatch.setenv("VOXWIRE_ORIGINS", ",".join(expected))
     assert load().origins == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ({"trusted_proxies": "10.0.0.0/8, proxy.example"}, "trusted_proxies"),
+        ({"trusted_proxies": "10.0.0.1/8"}, "host bits"),
+        ({"edge.head_s": 0}, "head_s"),
+        ({"edge.heads": 1}, "heads"),
+    ],
+)
+def test_wrong_edge_settings(flags: dict[str, object], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        load(flags)
+
+
+def test_proxies_are_listed_with_commas() -> None:
+    assert load({"trusted_proxies": "10.0.0.0/8, ::1"}).trusted_proxies == ("10.0.0.0/8", "::1")

@@ -2,7 +2,7 @@
 
 import { PlayerCore } from "./player-core.js";
 
-const BLOCK = 1024;
+const BLOCK = 2048;
 
 /**
  * An output of `context`: `{ node, post, onmessage }`, the messages being PlayerCore's.

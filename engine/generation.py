@@ -168,10 +168,11 @@ class Generation:
         self._remember(segment.ids)
 
     def _remember(self, ids: list[int]) -> None:
+        most = self._model.history_segments
         self._history.append(ids)
-        if len(self._history) > self._model.history_segments:
+        if len(self._history) > most:
             # Down to one, not just below the limit: each drop costs the prefix cache all that follows it.
-            del self._history[:-1]
+            self._history = self._history[-1:] if most else []
 
     async def _speak(self, segment: _Segment) -> Runaway | None:
         """Run one attempt at a segment to its end, or until it has run away."""

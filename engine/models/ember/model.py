@@ -47,7 +47,7 @@ class EmberModel:
     rules = BlockRules(block_tokens=layout.BLOCK_TOKENS, first_chars=layout.MIN_TEXT_BYTES)
     layout = _LAYOUT
     context_tokens = _CONTEXT_TOKENS
-    history_segments = 2
+    history_segments = 1
     word_pattern = re.compile(r"[a-z',.?!;:-]*[a-z][a-z',.?!;:-]*")
 
     def __init__(self, folder: Path) -> None:

@@ -19,7 +19,6 @@ logger = logging.getLogger(__name__)
 
 _OPEN = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
 _OPEN_FOLDERS = ("/static/", "/docs/")
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _END_S = 2.0
 """For the last words to a client whose connection is ended."""
 
@@ -54,10 +53,10 @@ class KeyGuard:
         scope.setdefault("state", {})[CALLER_STATE] = account
         if scope["type"] == "websocket":
             await self._socket(account, scope, receive, send)
-        elif scope["method"] in _SAFE:
-            await self._app(scope, receive, send)
-        else:
+        elif scope["method"] == "POST":
             await self._request(account, scope, receive, send)
+        else:  # whoever has all its sessions may still look, and end one
+            await self._app(scope, receive, send)
 
     async def _request(self, account: Account, scope: Scope, receive: Receive, send: Send) -> None:
         try:

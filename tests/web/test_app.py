@@ -100,6 +100,8 @@ async def test_openapi_tells_the_errors(server: Running) -> None:
         "/v1/voices",
         "/v1/models",
         "/v1/models/{model}",
+        "/v1/rtc",
+        "/v1/rtc/{session}",
         "/healthz",
         "/readyz",
         "/metrics",

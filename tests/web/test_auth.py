@@ -98,6 +98,7 @@ async def test_a_page_is_told_in_words_a_browser_shows(tmp_path: Path) -> None:
 
 async def test_a_key_is_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="uvicorn")
     async with running(FakeEngine(), {"keys_file": keys_file(tmp_path)}) as server:
         async with open_socket(f"{server.ws_url}?a=1&api_key={GOOD}", proxy=None) as client:
             await client.send(START)
@@ -137,6 +138,7 @@ async def test_sessions_of_a_key_have_a_quota(tmp_path: Path) -> None:
             assert int(spoken.headers["retry-after"]) >= 1
             async with server.client() as client:
                 assert (await client.get("/v1/voices", headers=BEARER)).status_code == 200
+                assert (await client.delete("/v1/rtc/none", headers=BEARER)).status_code == 404
         await until(lambda: not server.runtime.hub.live)
         assert (await post(server, BEARER)).status_code == 200
 

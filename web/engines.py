@@ -6,8 +6,10 @@ from engine.speech import CodecLmEngine, EngineSettings
 from engine.vllm_lm import VllmLM, VllmSettings
 from web.settings import Settings
 
-_KV_CACHE_BYTES = 256 << 20
-"""Of the CPU; on a GPU vLLM takes what is free."""
+_KV_CACHE_BYTES = 512 << 20
+"""Of the CPU: 64k tokens of the embedded model in bfloat16. On a GPU vLLM takes what is free."""
+_OWN_REQUESTS = 2
+"""A prewarm and a probe may run beside the streams."""
 
 
 def make_engine(settings: Settings) -> SpeechEngine:
@@ -25,7 +27,7 @@ def make_engine(settings: Settings) -> SpeechEngine:
             device=device,
             threads=settings.threads,
             kv_cache_bytes=_KV_CACHE_BYTES if device == "cpu" else None,
-            max_num_seqs=settings.streams,
+            max_num_seqs=settings.streams + _OWN_REQUESTS,
         ),
         model.layout.vocab_size,
     )

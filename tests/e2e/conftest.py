@@ -1,14 +1,13 @@
 """The real server with the embedded model, once for all tests, and an ear that transcribes what it said."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from scripts.bench.served import Served, served
 from scripts.eval.asr import Recogniser
-
-# float32: bfloat16 results depend on what else is in the batch, and these tests compare runs.
-ARGUMENTS = ("--dtype", "float32", "--log-level", "warning")
+from tests.support.float_model import float_model
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -20,7 +19,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Served]:
-    with served(ARGUMENTS) as running:
+    """As a user starts it."""
+    with served(["--log-level", "warning"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def exact_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model in float32: for tests that compare runs."""
+    return float_model(tmp_path_factory.mktemp("exact") / "ember")
+
+
+@pytest.fixture(scope="session")
+def exact_server(exact_model: Path) -> Iterator[Served]:
+    """A server that speaks with `exact_model`."""
+    with served(["--model", str(exact_model), "--dtype", "float32", "--log-level", "warning"]) as running:
         yield running
 
 

@@ -3,6 +3,7 @@
 import itertools
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 
@@ -29,16 +30,17 @@ def error_rate(texts: list[str], heard: list[str]) -> float:
 
 
 async def test_speech_over_opus_is_as_intelligible_as_the_model_offline(
-    server: Served, recogniser: Recogniser
+    exact_server: Served, exact_model: Path, recogniser: Recogniser
 ) -> None:
-    asked = lines(server.voices(), SENTENCES)
-    said = await say_all(server.ws, asked, at_once=4, segment=WHOLE, sampling={"seed": SEED})
+    asked = lines(exact_server.voices(), SENTENCES)
+    said = await say_all(exact_server.ws, asked, at_once=4, segment=WHOLE, sampling={"seed": SEED})
     heard = recogniser.transcribe([s.pcm for s in said])
-    offline = recogniser.transcribe(await speak_offline(asked, SEED))
+    offline = recogniser.transcribe(await speak_offline(exact_model, asked, SEED))
     texts = [text for text, _ in asked]
     served_rate, offline_rate = error_rate(texts, heard), error_rate(texts, offline)
     print(f"word error rate: served {served_rate:.3f}, offline {offline_rate:.3f}")
     assert served_rate <= offline_rate + 0.02
+    assert served_rate <= 0.15
     scores = [score(text, transcript) for text, transcript in zip(texts, heard, strict=True)]
     assert [s.hypothesis for s in scores if not s.hypothesis or s.looped] == []
 
@@ -72,10 +74,18 @@ async def test_eight_sessions_at_once_each_say_their_own_text(server: Served, re
         own = error_rate([text], [transcript])
         others = min(error_rate([other], [transcript]) for other, _ in asked if other != text)
         assert own < others, f"{transcript!r} is not {text!r}"
-    alone = [await say(server.ws, text, voice, **options) for text, voice in asked[:2]]
-    assert [a.payloads for a in alone] == [t.payloads for t in together[:2]], (
-        "same seed, alone and among eight"
-    )
+
+
+async def test_a_seed_gives_the_same_speech_alone_and_among_eight(exact_server: Served) -> None:
+    asked = lines(exact_server.voices()[:8], 8)
+    options = {"segment": WHOLE, "sampling": {"seed": SEED}, "format": "pcm_f32le"}
+    together = await say_all(exact_server.ws, asked, at_once=8, **options)
+    for (text, voice), among in list(zip(asked, together, strict=True))[:2]:
+        alone = await say(exact_server.ws, text, voice, **options)
+        assert alone.words == among.words
+        assert len(alone.pcm) == len(among.pcm)
+        # The vocoder decodes ready streams in one batch, and sums of floats depend on a batch's shape.
+        assert np.abs(alone.pcm - among.pcm).max() <= 1e-4
 
 
 async def test_audio_is_whole_and_within_bounds(server: Served) -> None:
@@ -117,9 +127,9 @@ async def test_a_voice_is_found_in_the_prefix_cache_the_second_time(server: Serv
     assert first.done.usage.prompt_tokens - prefix < 64, "all of the prompt but this text came from the cache"
 
 
-async def test_any_cutting_of_the_text_is_spoken_as_the_same_words(server: Served) -> None:
+async def test_any_cutting_of_the_text_is_spoken_as_the_same_words(exact_server: Served) -> None:
     text = "It costs $3.50, e.g. at 7:30 p.m. on Jan. 5th, Dr. Smith said."
-    whole = await say(server.ws, text, "tess", segment=WHOLE, sampling={"seed": SEED})
+    whole = await say(exact_server.ws, text, "tess", segment=WHOLE, sampling={"seed": SEED})
     for seed in range(3):
         cut = random.Random(seed)
         pieces, at = [], 0
@@ -127,5 +137,8 @@ async def test_any_cutting_of_the_text_is_spoken_as_the_same_words(server: Serve
             size = cut.randint(1, 5)
             pieces.append(text[at : at + size])
             at += size
-        again = await say(server.ws, text, "tess", deltas=pieces, segment=WHOLE, sampling={"seed": SEED})
-        assert again.payloads == whole.payloads
+        again = await say(
+            exact_server.ws, text, "tess", deltas=pieces, segment=WHOLE, sampling={"seed": SEED}
+        )
+        assert again.words == whole.words
+        assert again.done.samples == whole.done.samples

@@ -1,6 +1,7 @@
 """The embedded model without a server around it: the same words and seeds, PCM before any encoder."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -10,9 +11,9 @@ from web.engines import make_engine
 from web.settings import Settings
 
 
-async def speak_offline(lines: Sequence[tuple[str, str]], seed: int) -> list[Samples]:
-    """Speak (text, voice) lines one after another, each with ``seed``, a sentence at a time."""
-    engine = make_engine(Settings(dtype="float32"))
+async def speak_offline(model: Path, lines: Sequence[tuple[str, str]], seed: int) -> list[Samples]:
+    """Let ``model``, in float32, speak (text, voice) lines one by one with ``seed``, a sentence at a time."""
+    engine = make_engine(Settings(model=str(model), dtype="float32"))
     await engine.start()
     try:
         return [await _speak(engine, f"offline-{i}", *line, seed) for i, line in enumerate(lines)]

@@ -88,7 +88,7 @@ async def trickle(
     return Response(status_code=204)
 
 
-@router.delete("/rtc/{session}", status_code=204, response_class=Response, responses=documented(404))
+@router.delete("/rtc/{session}", status_code=204, response_class=Response, responses=documented(404, 422))
 async def leave(session: str, runtime: Annotated[Runtime, Depends(runtime_of)]) -> Response:
     """End the session at once; what is being spoken is cut off."""
     runtime.peers.get(session).drop()

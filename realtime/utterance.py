@@ -88,7 +88,7 @@ class Utterance:
         self.timeline = WordTimeline()
         self._phase = Phase.WAITING
         self.model_rate = model_rate
-        # In any other mode the model reads whole segments: what it says depends on the text, not on how it came.
+        # In any other mode the model reads whole segments: then only the text decides what it says.
         streams = streams and config.segment_mode == "auto"
         self._front_end = TextFrontEnd(
             config.segment_mode, streaming=streams, min_chars=config.min_chars, language=config.language

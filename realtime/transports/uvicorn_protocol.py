@@ -7,8 +7,8 @@ What uvicorn has no setting for:
 - A connection can be aborted: `close` would wait for a client that never reads to take what is buffered.
 - A client whose message is over ``ws_max_size`` is told so in the application's own words. Closing while it
   still sends would reset the connection and lose them, so what it sends is read and thrown away for a while.
-- What costs a client nothing costs us nothing: pings of one that does not read are not answered, and a message
-  has a bounded number of fragments, which may be empty and so never reach the bound in bytes.
+- What costs a client nothing costs us nothing: pings of one that does not read are not answered, and a
+  message has a bounded number of fragments, which may be empty and so never reach the bound in bytes.
 """
 
 import asyncio

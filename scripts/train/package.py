@@ -124,7 +124,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--bf16", action="store_true", help="do not quantise the language model")
     parser.add_argument("--temperature", type=float, default=0.5)
     parser.add_argument("--top-k", type=int, default=25)
-    parser.add_argument("--top-p", type=float, default=0.9)
+    parser.add_argument("--top-p", type=float, default=1.0)
     return parser.parse_args(argv)
 
 

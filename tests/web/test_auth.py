@@ -98,7 +98,7 @@ async def test_a_page_is_told_in_words_a_browser_shows(tmp_path: Path) -> None:
 
 async def test_a_key_is_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    caplog.set_level(logging.INFO, logger="uvicorn")
+    caplog.set_level(logging.INFO, logger="uvicorn.error")
     async with running(FakeEngine(), {"keys_file": keys_file(tmp_path)}) as server:
         async with open_socket(f"{server.ws_url}?a=1&api_key={GOOD}", proxy=None) as client:
             await client.send(START)

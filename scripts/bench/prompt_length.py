@@ -2,7 +2,7 @@
 
     python -m scripts.bench.prompt_length [--utterances 40]
 
-Starts a server with two voices made from one shipped voice, with prompts of about 2 s and 10 s (the same speech,
+Starts a server with two voices made from one shipped voice, with prompts of about 2 s and 10 s (its speech,
 cut or repeated: what they sound like does not matter here), and speaks with them in turn.
 """
 

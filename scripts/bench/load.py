@@ -14,7 +14,11 @@ TOKEN_CHARS = 4
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to offer. ``think_s`` is the pause of a session between two utterances, uniform in [0, 2 x it]."""
+    """What to offer.
+
+    ``think_s`` is the pause of a session between the end of an utterance's playback and the next one, uniform in
+    [0, 2 x it].
+    """
 
     sessions: int
     utterances: int
@@ -38,6 +42,8 @@ class Spoken:
     audible: int
     cached: int
     prompt: int
+    unheard_s: float
+    """What the listener still has to hear when the last packet has come."""
 
 
 @dataclass(slots=True)
@@ -93,9 +99,11 @@ async def _session(
     async with connect(url, voice=voice, format=load.encoding) as session:
         for _ in range(load.utterances):
             text = random_.choice(texts)
-            outcome.spoken.append(await _speak(session.utterance(), text, load, random_))
+            spoken = await _speak(session.utterance(), text, load, random_)
+            outcome.spoken.append(spoken)
             tick()
-            await asyncio.sleep(random_.uniform(0, 2 * load.think_s))
+            # Whoever listens answers when it has been said, not when it has been sent.
+            await asyncio.sleep(spoken.unheard_s + random_.uniform(0, 2 * load.think_s))
 
 
 async def _speak(utterance, text: str, load: Load, random_: random.Random) -> Spoken:
@@ -128,4 +136,5 @@ async def _speak(utterance, text: str, load: Load, random_: random.Random) -> Sp
         audible=player.audible,
         cached=done.usage.cached_tokens,
         prompt=done.usage.prompt_tokens,
+        unheard_s=max(0.0, player.plays_until_s - loop.time()),
     )

@@ -16,17 +16,18 @@ class Player:
     stalls_s: list[float] = field(default_factory=list)
     lead_s: float = 0.0
     """Audio in hand when the last packet arrived, before it."""
-    _plays_until_s: float | None = None
+    plays_until_s: float = float("-inf")
+    """When everything that has arrived is played."""
 
     def arrived(self, now_s: float, length_s: float) -> None:
         """Take the next packet."""
-        if self._plays_until_s is None:
-            self._plays_until_s = now_s
-        self.lead_s = self._plays_until_s - now_s
+        if self.plays_until_s == float("-inf"):
+            self.plays_until_s = now_s
+        self.lead_s = self.plays_until_s - now_s
         if self.lead_s < 0:
             self.stalls_s.append(-self.lead_s)
-            self._plays_until_s = now_s
-        self._plays_until_s += length_s
+            self.plays_until_s = now_s
+        self.plays_until_s += length_s
 
     @property
     def audible(self) -> int:

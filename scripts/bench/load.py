@@ -16,7 +16,7 @@ TOKEN_CHARS = 4
 class Load:
     """What to offer.
 
-    ``think_s`` is the pause of a session between the end of an utterance's playback and the next one, uniform in
+    ``think_s`` is the pause of a session from the end of an utterance's playback to the next one, uniform in
     [0, 2 x it].
     """
 

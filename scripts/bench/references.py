@@ -62,7 +62,7 @@ def offline_vocoding(model_name: str) -> float:
 
     torch.set_num_threads(1)
     model = load(model_name)
-    codec = model.load_codec("cpu")
+    codec = model.load_codec("cpu", None)
     speaker = torch.from_numpy(model.voice(model.info.default_voice).speaker)[None]
     codes = torch.randint(0, model.layout.code_count, (1, CODEC_TOKENS))
     best = float("inf")

@@ -74,6 +74,9 @@ def main() -> None:
     console = Console(width=160)
     console.print(report.HEAD)
     result = run(args, console)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "bench.json").write_text(json.dumps(result, indent=1))
+    report.plot(result["runs"], args.out / "bench.png")
     if not args.no_references:
         result["references"] = references(args.sessions)
         raw = result["references"]["raw_tokens_per_s"]
@@ -85,9 +88,7 @@ def main() -> None:
             )
         speed = result["references"]["offline_vocoding_x_real_time"]
         console.print(f"offline vocoding, one thread: {speed:.0f} x real time")
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "bench.json").write_text(json.dumps(result, indent=1))
-    report.plot(result["runs"], args.out / "bench.png")
+        (args.out / "bench.json").write_text(json.dumps(result, indent=1))
     console.print(f"written: {args.out / 'bench.json'}, {args.out / 'bench.png'}")
 
 

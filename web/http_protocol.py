@@ -128,6 +128,16 @@ class EdgeHttpProtocol(H11Protocol):
             self.transport.write(b"".join(protocol.conn.data_to_send()) or _BAD_HEAD)
             self.transport.close()
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, unless an answer has begun; the application's own goes nowhere then."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
     def on_response_complete(self) -> None:
         """The request was answered; its body may not have come to its end."""
         super().on_response_complete()

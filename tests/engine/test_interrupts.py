@@ -10,6 +10,7 @@ from engine.interrupts import children_uninterrupted
 
 
 def interrupt_and_end(alive: Event) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
     os.kill(os.getpid(), signal.SIGINT)
     alive.set()
 

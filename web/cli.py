@@ -1,14 +1,18 @@
 """The command line: `voxwire serve` and `voxwire say`."""
 
 import argparse
+import contextlib
+import socket
 import sys
 from collections.abc import Sequence
 from functools import partial
 
 from web import say
-from web.settings import Setting, SettingsError, describe, load
+from web.listen import CannotListen, listen
+from web.settings import Setting, Settings, SettingsError, describe, load
 
 EXIT_USAGE = 2
+EXIT_CANNOT_LISTEN = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,7 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def serve(options: argparse.Namespace) -> int:
-    """``voxwire serve``: 0 after a shutdown asked for, 1 when it cannot speak, 2 for wrong settings."""
+    """``voxwire serve``. Returns 0 after a shutdown that was asked for, 1 when the engine cannot start, 2 for
+    wrong settings, and 3 when it cannot listen, such as at a port that is taken.
+    """
     paths = {setting.path for setting in describe()}
     flags = {path: value for path, value in vars(options).items() if path in paths and value is not None}
     try:
@@ -26,6 +32,18 @@ def serve(options: argparse.Namespace) -> int:
     except SettingsError as error:
         print(f"voxwire serve: {error}", file=sys.stderr)
         return EXIT_USAGE
+    try:
+        sockets = listen(settings.host, settings.port, settings.backlog)
+    except CannotListen as error:
+        print(f"voxwire serve: {error}", file=sys.stderr)
+        return EXIT_CANNOT_LISTEN
+    with contextlib.ExitStack() as stack:
+        for listener in sockets:
+            stack.enter_context(listener)
+        return _serve(settings, sockets)
+
+
+def _serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     # The server's side takes seconds to import, which `say` should not wait for.
     from engine.errors import ModelUnusable
     from realtime.errors import RealtimeError
@@ -41,7 +59,7 @@ def serve(options: argparse.Namespace) -> int:
         print(f"voxwire serve: {error}", file=sys.stderr)
         return EXIT_USAGE
     print(f"voxwire: loading model {engine.info.name} ...", file=sys.stderr, flush=True)
-    return run(app, partial(print, flush=True))
+    return run(app, partial(print, flush=True), sockets)
 
 
 def key(options: argparse.Namespace) -> int:
@@ -67,7 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     server = commands.add_parser(
         "serve",
         help="start the server",
-        epilog="Flags can also stand in the TOML file or the environment: VOXWIRE_NAME, VOXWIRE_TABLE__NAME.",
+        epilog="Flags can also stand in the TOML file or the environment: VOXWIRE_NAME, VOXWIRE_TABLE__NAME. "
+        "Exit codes: 0 stopped as asked, 1 the engine cannot start, 2 wrong settings, 3 cannot listen (as at "
+        "a port that is taken).",
     )
     server.add_argument("--config", metavar="FILE", help="TOML file with settings")
     for setting in describe():

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 import uvicorn
@@ -20,9 +20,12 @@ logger = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(app: FastAPI, announce: Callable[[str], None]) -> int:
+def serve(
+    app: FastAPI, announce: Callable[[str], None], sockets: Sequence[socket.socket] | None = None
+) -> int:
     """Run ``app`` until it is told to stop; ``announce`` is told where it listens, once it can speak.
 
+    It listens at ``sockets``, which it closes, or else where the settings say.
     Returns the exit code: 0, or 1 when the engine could not start.
     """
     runtime: Runtime = app.state.runtime
@@ -32,7 +35,7 @@ def serve(app: FastAPI, announce: Callable[[str], None]) -> int:
         "settings", extra={"sha256": settings.fingerprint, "settings": settings.model_dump(mode="json")}
     )
     app.openapi()  # made once and kept; at the first request it would hold up whoever is speaking
-    Server(app, announce).run()
+    Server(app, announce).run(list(sockets) if sockets is not None else None)
     return 1 if runtime.failure is not None else 0
 
 

@@ -21,6 +21,7 @@ def create_app(settings: Settings, engine: SpeechEngine) -> FastAPI:
         version=VERSION,
         summary="Text in while it is being written, speech out.",
         lifespan=lifespan,
+        docs_url=None,
         redoc_url=None,
     )
     app.state.runtime = Runtime(settings, engine)

@@ -18,7 +18,7 @@ from web.faults import answer
 logger = logging.getLogger(__name__)
 
 _OPEN = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
-_OPEN_FOLDERS = ("/static/", "/docs/")
+_OPEN_FOLDERS = ("/static/",)
 _END_S = 2.0
 """For the last words to a client whose connection is ended."""
 

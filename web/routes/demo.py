@@ -1,4 +1,4 @@
-"""The demo page: static files, and what a browser may do with them."""
+"""The demo and the interface's page: static files, and what a browser may do with them."""
 
 import os
 from pathlib import Path
@@ -21,7 +21,7 @@ _HEADERS = {
 
 
 class DemoFiles(StaticFiles):
-    """The page's files; no inline script, nothing from elsewhere."""
+    """The pages' files; no inline script, nothing from elsewhere."""
 
     def __init__(self) -> None:
         super().__init__(directory=_FOLDER)
@@ -41,5 +41,11 @@ class DemoFiles(StaticFiles):
 
 @router.get("/")
 async def page() -> Response:
-    """The page itself."""
+    """The demo."""
     return FileResponse(_FOLDER / "index.html", headers=_HEADERS)
+
+
+@router.get("/docs")
+async def docs() -> Response:
+    """The interface: FastAPI's own page would load its scripts from another host."""
+    return FileResponse(_FOLDER / "docs.html", headers=_HEADERS)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from engine import vllm_noise
 from engine.errors import EngineDead, GenerationFailed, RequestRejected
 from engine.interrupts import children_uninterrupted
 from engine.lm import LmHealth, LmRequest, LmState, TokenChunk, check_request
@@ -31,7 +32,6 @@ class VllmSettings:
         kv_cache_bytes: memory of the KV cache; None leaves it to vLLM (CUDA).
         max_num_seqs: requests that run at once; further ones wait.
         max_model_len: most tokens of prompt and output together.
-        max_batched_tokens: tokens of one step; bounds how long a long prompt delays running streams.
         compile: compile the model (slower start; needs a C++ compiler at run time on the CPU).
         prefix_caching: reuse KV of equal prompt beginnings.
         start_timeout_s: longest start-up.
@@ -44,7 +44,6 @@ class VllmSettings:
     kv_cache_bytes: int | None = 256 << 20
     max_num_seqs: int = 64
     max_model_len: int = 2048
-    max_batched_tokens: int = 512
     compile: bool = False
     prefix_caching: bool = True
     start_timeout_s: float = 300.0
@@ -243,7 +242,10 @@ def _engine_args(settings: VllmSettings) -> dict[str, object]:
         "kv_cache_memory_bytes": settings.kv_cache_bytes,
         "max_num_seqs": settings.max_num_seqs,
         "max_model_len": settings.max_model_len,
-        "max_num_batched_tokens": settings.max_batched_tokens,
+        # A prompt is read in one step or waits for the next: on the CPU vLLM's engine core dies of a seeded
+        # request that was read in part ("CPU Generator does not use offset"), and every request has a seed.
+        "enable_chunked_prefill": False if cpu else None,
+        "max_num_batched_tokens": max(settings.max_model_len, settings.max_num_seqs) if cpu else None,
         "enable_prefix_caching": settings.prefix_caching,
         "scheduling_policy": "priority",
         "use_tqdm_on_load": False,
@@ -256,6 +258,7 @@ def _set_environment(settings: VllmSettings) -> None:
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    vllm_noise.hush()
     if settings.device == "cpu":
         # One engine process instead of two: starts in 11 s instead of 40, and no polling worker.
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")

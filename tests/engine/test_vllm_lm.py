@@ -103,6 +103,14 @@ async def test_eight_at_once_equal_each_alone(lm):
     assert lm.health().running == lm.health().waiting == 0
 
 
+async def test_more_new_prompts_than_one_step_holds_wait_their_turn(lm):
+    text = "a long text that nobody has in the cache. " * 9
+    asked = [request(f"cold{i}", text, seed=i, cache_salt=f"cold{i}") for i in range(16)]
+    assert sum(len(a.prompt) for a in asked) > 2 * lm.settings.max_model_len
+    spoken = await asyncio.gather(*(run(lm, a) for a in asked))
+    assert [(len(ids), cached) for ids, cached in spoken] == [(24, 0)] * 16
+
+
 async def test_end_is_returned_and_finishes(lm):
     asked = request("end", allowed=[layout.EOS], tokens=5)
     chunks = [chunk async for chunk in lm.generate(asked)]

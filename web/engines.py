@@ -31,4 +31,13 @@ def make_engine(settings: Settings) -> SpeechEngine:
         ),
         model.layout.vocab_size,
     )
-    return CodecLmEngine(model, lm, EngineSettings(max_streams=settings.streams, device=device))
+    return CodecLmEngine(
+        model,
+        lm,
+        EngineSettings(
+            max_streams=settings.streams,
+            device=device,
+            # Who asks for float32 wants speech that no neighbour in a batch changes: the vocoder's too.
+            vocoder_bfloat16=False if settings.dtype == "float32" else None,
+        ),
+    )

@@ -79,9 +79,8 @@ class Runtime:
         """Serve at once; the engine starts meanwhile, and `/readyz` tells when it can speak."""
         starting = asyncio.create_task(self.engine.start(), name="engine start")
         starting.add_done_callback(self._started)
-        watchdog = LoopWatchdog(self.settings.edge.stall_s, self.metrics.loop_late, self.metrics.loop_stalled)
         beside = [
-            asyncio.create_task(watchdog.run(), name="loop watchdog"),
+            asyncio.create_task(self._watch_loop(), name="loop watchdog"),
             asyncio.create_task(self.access.watch(), name="keys"),
         ]
         try:
@@ -93,6 +92,13 @@ class Runtime:
             await self.peers.close()
             await self.engine.stop()
             self.hub.close()
+
+    async def _watch_loop(self) -> None:
+        # While the engine starts, imports in its thread hold the loop up; nobody is spoken to yet.
+        await self.settled.wait()
+        await LoopWatchdog(
+            self.settings.edge.stall_s, self.metrics.loop_late, self.metrics.loop_stalled
+        ).run()
 
     def _started(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():

@@ -48,8 +48,11 @@ class TextFormatter(logging.Formatter):
         return line
 
 
-def configure(level: str, style: LogFormat) -> None:
-    """Log to stderr: ours from ``level`` on, of libraries what went wrong. ``auto`` is text on a terminal."""
+def configure(level: str, style: LogFormat) -> bool:
+    """Log to stderr: ours from ``level`` on, of libraries what went wrong. ``auto`` is text on a terminal.
+
+    Returns whether it is text.
+    """
     as_text = style == "text" or (style == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
@@ -58,6 +61,7 @@ def configure(level: str, style: LogFormat) -> None:
         logging.getLogger(name).setLevel(level.upper())
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").addFilter(_is_news)
+    return as_text
 
 
 _DONE_ON_PURPOSE = frozenset(

@@ -30,10 +30,10 @@ def serve(
     """
     runtime: Runtime = app.state.runtime
     settings = runtime.settings
-    logs.configure(settings.log_level, settings.log_format)
-    logger.info(
-        "settings", extra={"sha256": settings.fingerprint, "settings": settings.model_dump(mode="json")}
-    )
+    as_text = logs.configure(settings.log_level, settings.log_format)
+    # A reader wants what was changed; a machine compares all of it.
+    told = settings.changed() if as_text else settings.model_dump(mode="json")
+    logger.info("settings", extra={"sha256": settings.fingerprint, "settings": told})
     app.openapi()  # made once and kept; at the first request it would hold up whoever is speaking
     Server(app, announce).run(list(sockets) if sockets is not None else None)
     return 1 if runtime.failure is not None else 0

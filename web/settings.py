@@ -12,6 +12,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -121,6 +122,11 @@ class Settings(BaseSettings):
     def canonical(self) -> str:
         """All values as JSON with sorted keys."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+
+    def changed(self) -> dict[str, object]:
+        """The values that are not the defaults, by path."""
+        pairs = [(item, attrgetter(item.path)(self)) for item in describe()]
+        return {item.path: value for item, value in pairs if value != item.default}
 
     @property
     def fingerprint(self) -> str:

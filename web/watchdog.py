@@ -1,11 +1,13 @@
 """Is the event loop on time? If not, what held it up?
 
 A timer on the loop measures how late it is; a thread looks at the loop's stack while it is late. The CPU time
-that the loop's thread had in a stall tells work that was too long from a machine that is too busy.
+that the loop's thread had in a stall tells work that was too long, which is a warning, from a machine that is
+too busy, which is for the debug log. Both are counted.
 """
 
 import asyncio
 import logging
+import math
 import sys
 import threading
 import time
@@ -17,7 +19,9 @@ logger = logging.getLogger(__name__)
 
 _BEAT_S = 0.05
 _QUIET_S = 10.0
-"""A stack is logged at most so often; every stall is counted."""
+"""A stack is a warning at most so often; every stall is counted."""
+_OUR_SHARE = 0.1
+"""Of a stall that is ours, the loop's thread worked at least this share: it may have to share its core."""
 
 
 class LoopWatchdog:
@@ -32,6 +36,7 @@ class LoopWatchdog:
         self._lag = lag
         self._stalled = stalled
         self._beat_at = time.monotonic()
+        self._cpu_at = 0.0
         self._thread_id = 0
         self._stop = threading.Event()
         self._logged_at = -_QUIET_S
@@ -39,12 +44,13 @@ class LoopWatchdog:
     async def run(self) -> None:
         """Until cancelled."""
         self._beat_at = time.monotonic()
+        self._cpu_at = time.thread_time()
         self._thread_id = threading.get_ident()
         thread = threading.Thread(target=self._look, name="loop watchdog", daemon=True)
         thread.start()
         try:
             while True:
-                cpu = time.thread_time()
+                self._cpu_at = time.thread_time()
                 await asyncio.sleep(_BEAT_S)
                 now = time.monotonic()
                 late = max(0.0, now - self._beat_at - _BEAT_S)
@@ -52,9 +58,9 @@ class LoopWatchdog:
                 self._lag(late)
                 if late > self._stall_s:
                     self._stalled()
-                    worked = time.thread_time() - cpu
+                    worked = time.thread_time() - self._cpu_at
                     figures = {"ms": round(late * 1000), "cpu_ms": round(worked * 1000)}
-                    logger.warning("event loop was blocked", extra=figures)
+                    logger.log(_level(worked, late), "event loop was blocked", extra=figures)
         finally:
             self._stop.set()
             with suppress(RuntimeError):  # it never began: the interpreter is going down
@@ -68,10 +74,24 @@ class LoopWatchdog:
             if late < self._stall_s or beat == seen:
                 continue
             seen = beat
-            if now - self._logged_at >= _QUIET_S:
+            level = _level(_thread_time(self._thread_id) - self._cpu_at, late)
+            if level == logging.WARNING:
+                if now - self._logged_at < _QUIET_S:
+                    continue
                 self._logged_at = now
+            if logger.isEnabledFor(level):
                 frame = sys._current_frames().get(self._thread_id)
                 stack = traceback.format_stack(frame) if frame is not None else []
-                logger.warning(
-                    "event loop is blocked", extra={"ms": round(late * 1000), "stack": "".join(stack)}
-                )
+                figures = {"ms": round(late * 1000), "stack": "".join(stack)}
+                logger.log(level, "event loop is blocked", extra=figures)
+
+
+def _level(worked_s: float, late_s: float) -> int:
+    return logging.WARNING if worked_s >= _OUR_SHARE * late_s else logging.DEBUG
+
+
+def _thread_time(thread_id: int) -> float:
+    """Seconds of CPU that a running thread has had; without end where the system does not tell."""
+    if sys.platform == "win32" or sys.platform == "darwin":
+        return math.inf
+    return time.clock_gettime(time.pthread_getcpuclockid(thread_id))

@@ -132,3 +132,9 @@ def test_wrong_edge_settings(flags: dict[str, object], says: str) -> None:
 
 def test_proxies_are_listed_with_commas() -> None:
     assert load({"trusted_proxies": "10.0.0.0/8, ::1"}).trusted_proxies == ("10.0.0.0/8", "::1")
+
+
+def test_what_was_changed_is_told_by_path() -> None:
+    assert load({}).changed() == {}
+    changed = load({"port": "9", "limits.sessions": 8, "voice": "bob", "streams": 64}).changed()
+    assert changed == {"port": 9, "limits.sessions": 8, "voice": "bob"}

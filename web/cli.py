@@ -1,4 +1,7 @@
-"""The command line: `voxwire serve` and `voxwire say`."""
+"""The command line: `voxwire serve` and `voxwire say`.
+
+`say` should not wait for what only the server needs: settings and all that follows are imported by `serve`.
+"""
 
 import argparse
 import contextlib
@@ -6,10 +9,13 @@ import socket
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from web import say
 from web.listen import CannotListen, listen
-from web.settings import Setting, Settings, SettingsError, describe, load
+
+if TYPE_CHECKING:
+    from web.settings import Setting, Settings
 
 EXIT_USAGE = 2
 EXIT_CANNOT_LISTEN = 3
@@ -17,7 +23,8 @@ EXIT_CANNOT_LISTEN = 3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``voxwire``. Returns the exit code."""
-    options = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parser(for_serve=given[:1] == ["serve"]).parse_args(given)
     return int(options.run(options))
 
 
@@ -25,6 +32,8 @@ def serve(options: argparse.Namespace) -> int:
     """``voxwire serve``. Returns 0 after a shutdown that was asked for, 1 when the engine cannot start, 2 for
     wrong settings, and 3 when it cannot listen, such as at a port that is taken.
     """
+    from web.settings import SettingsError, describe, load
+
     paths = {setting.path for setting in describe()}
     flags = {path: value for path, value in vars(options).items() if path in paths and value is not None}
     try:
@@ -43,8 +52,7 @@ def serve(options: argparse.Namespace) -> int:
         return _serve(settings, sockets)
 
 
-def _serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
-    # The server's side takes seconds to import, which `say` should not wait for.
+def _serve(settings: "Settings", sockets: Sequence[socket.socket]) -> int:
     from engine.errors import ModelUnusable
     from realtime.errors import RealtimeError
     from web.app import create_app
@@ -77,7 +85,7 @@ def key(options: argparse.Namespace) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, for_serve: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="voxwire", description="Text in, speech out, while it is being written."
     )
@@ -90,8 +98,11 @@ def _parser() -> argparse.ArgumentParser:
         "a port that is taken).",
     )
     server.add_argument("--config", metavar="FILE", help="TOML file with settings")
-    for setting in describe():
-        _add(server, setting)
+    if for_serve:
+        from web.settings import describe
+
+        for setting in describe():
+            _add(server, setting)
     server.set_defaults(run=serve)
     keymaker = commands.add_parser("key", help="make an API key")
     keymaker.add_argument("name", help="what logs call whoever has it")
@@ -102,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add(parser: argparse.ArgumentParser, setting: Setting) -> None:
+def _add(parser: argparse.ArgumentParser, setting: "Setting") -> None:
     flag = "--" + setting.path.replace("_", "-")
     text = f"{setting.help} (default: {setting.default})".replace("%", "%%")
     if setting.is_switch:

@@ -28,7 +28,7 @@ from pydantic_settings import (
 from realtime.audio.formats import Encoding
 from realtime.limits import Limits
 from realtime.options import OnBudgetMiss
-from realtime.transports.rtc_ice import RtcOptions
+from realtime.transports.rtc_options import RtcOptions
 from web.edge import EdgeLimits
 from web.logs import LogFormat
 

@@ -22,7 +22,8 @@ from realtime.protocols.native_rtc import RtcAdapter
 from realtime.registry import SessionHub
 from realtime.rtp.offer import Offer, read_candidates, read_offer
 from realtime.transports.rtc_channel import RtcChannel
-from realtime.transports.rtc_ice import RtcOptions, gather
+from realtime.transports.rtc_ice import configuration, gather
+from realtime.transports.rtc_options import RtcOptions
 from realtime.transports.rtc_track import PacedTrack, PacingObserver
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class RtcPeer:
         self._caller = caller
         self._driver: SessionDriver | None = None
         self._hub, self._options = peers.hub, peers.options
-        self._connection = RTCPeerConnection(peers.options.configuration())
+        self._connection = RTCPeerConnection(configuration(peers.options))
         self._track = PacedTrack(peers.hub.clock, peers.observer)
         self._opened = asyncio.Event()
         self._channel: RtcChannel | None = None

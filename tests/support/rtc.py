@@ -17,7 +17,8 @@ from realtime.limits import Limits, Tuning
 from realtime.protocols.frames import AudioFrame
 from realtime.registry import SessionHub
 from realtime.rtp.pacer import SILENCE
-from realtime.transports.rtc_ice import RtcOptions, gather
+from realtime.transports.rtc_ice import gather
+from realtime.transports.rtc_options import RtcOptions
 from realtime.transports.webrtc import RtcPeers
 from tests.support.loopback import until
 from tests.support.observer import RecordingObserver

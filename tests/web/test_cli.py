@@ -1,5 +1,8 @@
 """What the command line answers without a server."""
 
+import subprocess
+import sys
+
 import pytest
 
 from web import say
@@ -56,3 +59,20 @@ def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
 def test_serve_names_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--model", "/absent"]) == say.USAGE
     assert "no model '/absent'" in capsys.readouterr().err
+
+
+_SAY = """
+import sys
+from web.cli import main
+try:
+    main(["say", "--help"])
+except SystemExit:
+    slow = {"aiortc", "fastapi", "pydantic", "torch", "uvicorn", "vllm", "web.settings"}
+    print("slow:", slow & set(sys.modules))
+"""
+
+
+def test_say_does_not_wait_for_what_the_server_needs() -> None:
+    child = subprocess.run([sys.executable, "-c", _SAY], capture_output=True, text=True, check=True)
+    assert "--words" in child.stdout
+    assert "slow: set()" in child.stdout

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engine.fake import FakeEngine
-from realtime.transports.rtc_ice import RtcOptions
+from realtime.transports.rtc_options import RtcOptions
 from tests.support.rtc import RtcClient
 from tests.support.running import Running, running, until
 from web.settings import SettingsError, load

@@ -17,7 +17,7 @@ from engine.fake import Fault as EngineFault
 from realtime.errors import Draining, InvalidRequest, NotFound, RateLimited, ServerOverloaded
 from realtime.limits import Limits
 from realtime.protocols.frames import Flags
-from realtime.transports.rtc_ice import RtcOptions
+from realtime.transports.rtc_options import RtcOptions
 from tests.support.loopback import until
 from tests.support.rtc import Arrived, RtcClient, decode, serving_rtc
 

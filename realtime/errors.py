@@ -28,6 +28,9 @@ from engine.errors import (
     VoiceNotFound,
 )
 
+NOTHING_TO_SPEAK = "nothing in it can be spoken"
+"""How an `InvalidRequest` ends for a text that says nothing; a client may treat it as no failure."""
+
 
 class ErrorCode(StrEnum):
     """The ``code`` of an `error` message."""

@@ -16,7 +16,7 @@ from engine.contract import (
     Usage,
 )
 from realtime.audio.container import make_container
-from realtime.errors import ErrorCode, InternalFailure, InvalidRequest
+from realtime.errors import NOTHING_TO_SPEAK, ErrorCode, InternalFailure, InvalidRequest
 from realtime.latency import TtfpMarks
 from realtime.options import SessionConfig
 from realtime.playback import Player, Track
@@ -117,7 +117,7 @@ class OneShot:
         self._words = sum(len(piece.words) for piece in pieces)
         self._warnings = [warning.code for piece in pieces for warning in piece.warnings]
         if not self._words:
-            raise InvalidRequest("nothing in it can be spoken", "input")
+            raise InvalidRequest(NOTHING_TO_SPEAK, "input")
         if self._words > info.max_utterance_words:
             most = info.max_utterance_words
             raise InvalidRequest(f"it has {self._words} spoken words; at most {most} are possible", "input")

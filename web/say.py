@@ -22,11 +22,12 @@ from realtime.client import (
     connect,
 )
 from realtime.client_http import HTTP_FORMATS, PCM_RATE, speak_http
+from realtime.errors import NOTHING_TO_SPEAK
 from web.sound import open_sink, sound_module
 
 DONE, BROKEN, USAGE, REFUSED, UNREACHABLE, TRY_LATER, INTERRUPTED = 0, 1, 2, 3, 4, 75, 130
-"""Exit codes: spoken to the end; the stream broke; wrong arguments or no place to write; the server refused
-the request; no server; the server is busy, try again; interrupted."""
+"""Exit codes: spoken to the end, or there was nothing to speak; the stream broke; wrong arguments or no place
+to write; the server refused the request; no server; the server is busy, try again; interrupted."""
 
 _ENCODINGS = ("opus", "pcm_s16le", "pcm_f32le", "mulaw", "alaw")
 _COMPRESSED = ("mp3", "opus", "aac", "flac")
@@ -34,6 +35,7 @@ _DEFAULT_OUT = Path("say.wav")
 _READ_BYTES = 4096
 _PIECES = 64
 _KEEPALIVE_S = 15.0
+_PARTIAL = ".part"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,11 +69,14 @@ def run(options: argparse.Namespace) -> int:
     except ConnectFailed as error:
         return _fail(f"{error}\nIs the server running? ./scripts/serve starts it.", UNREACHABLE)
     except ServerError as error:
+        if error.message.endswith(NOTHING_TO_SPEAK):
+            _nothing_to_speak()
+            return DONE
         return _fail(str(error), TRY_LATER if error.retryable else REFUSED)
     except (StreamTruncated, ProtocolViolation) as error:
         return _fail(f"the speech is incomplete: {error}", BROKEN)
     except OSError as error:
-        return _fail(str(error), USAGE)
+        return _fail(_unwritable(error), USAGE)
     return DONE
 
 
@@ -92,7 +97,17 @@ def _complaint(options: argparse.Namespace) -> str | None:
         return "--words: HTTP carries no word times"
     if options.http and options.format in _COMPRESSED and options.out is None:
         return f"--format {options.format} is written as it comes: say where with --out"
+    if options.out is not None and not options.out.parent.is_dir():
+        return f"--out {options.out}: there is no folder {options.out.parent}"
+    if options.out is not None and options.out.is_dir():
+        return f"--out {options.out}: that is a folder"
     return None
+
+
+def _unwritable(error: OSError) -> str:
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    return f"cannot write {str(error.filename).removesuffix(_PARTIAL)}: {error.strerror}"
 
 
 async def _say(options: argparse.Namespace) -> None:
@@ -118,7 +133,10 @@ async def _say(options: argparse.Namespace) -> None:
                     if options.words:
                         printed = _print_words(utterance, printed)
                 await writing
-                await sink.finish()
+                if samples:
+                    await sink.finish()
+                else:
+                    sink.discard()
         finally:
             # Where these failed, listening has failed too and says why.
             for task in (writing, staying):
@@ -126,11 +144,17 @@ async def _say(options: argparse.Namespace) -> None:
             await asyncio.wait([writing, staying])
         for warning in session.warnings:
             _note(f"{warning.message}")
+        if not samples:
+            _nothing_to_speak()
+            return
         _summary(options, out, f"{samples / session.pcm_rate:.2f} s", _ttfp(utterance))
 
 
 async def _say_http(options: argparse.Namespace) -> None:
     text = "".join([piece async for piece in _pieces(options.text)])
+    if not text.strip():  # which the server would refuse
+        _nothing_to_speak()
+        return
     suffix = options.out.suffix.removeprefix(".").lower() if options.out else ""
     name = options.format or (suffix if suffix in _COMPRESSED else "pcm")
     out, device = _where(options)
@@ -147,6 +171,9 @@ async def _say_http(options: argparse.Namespace) -> None:
         if name in _COMPRESSED:
             assert out is not None, "checked with the arguments"
             size = await _save(pieces, out)
+            if not size:
+                _nothing_to_speak()
+                return
             _summary(options, out, f"{size} bytes of {name}", "")
             return
         with open_sink(out, device, PCM_RATE) as sink:
@@ -158,17 +185,29 @@ async def _say_http(options: argparse.Namespace) -> None:
                 odd = data[len(data) & ~1 :]
                 whole = np.frombuffer(data[: len(data) & ~1], "<i2")
                 await sink.write((whole / np.float32(32768)).astype(np.float32))
-            await sink.finish()
+            if size:
+                await sink.finish()
+            else:
+                sink.discard()
+    if not size:
+        _nothing_to_speak()
+        return
     _summary(options, out, f"{size / 2 / PCM_RATE:.2f} s", f"first audio after {first or 0:.0f} ms")
 
 
 async def _save(pieces: AsyncIterator[bytes], out: Path) -> int:
-    """Write the body to ``out``, which gets its name when it is complete. Returns the bytes written."""
-    partial, size = out.with_name(out.name + ".part"), 0
+    """Write the body to ``out``, which gets its name when it is complete, unless there is none.
+
+    Returns the bytes written.
+    """
+    partial, size = out.with_name(out.name + _PARTIAL), 0
     with partial.open("wb") as file:
         async for piece in pieces:
             size += file.write(piece)
-    partial.replace(out)
+    if size:
+        partial.replace(out)
+    else:
+        partial.unlink()
     return size
 
 
@@ -241,6 +280,10 @@ def _summary(options: argparse.Namespace, out: Path | None, amount: str, latency
     if not options.quiet:
         told = [f"wrote {out}" if out else "played", amount, latency]
         _note(", ".join(item for item in told if item))
+
+
+def _nothing_to_speak() -> None:
+    _note("nothing in the text can be spoken, so nothing was written or played")
 
 
 def _fail(message: str, code: int) -> int:

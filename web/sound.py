@@ -21,6 +21,9 @@ class Sink(Protocol):
     async def finish(self) -> None:
         """The last sample was written; returns when it is heard, or on disk."""
 
+    def discard(self) -> None:
+        """Nothing was written: leave no trace, and what was there before as it is."""
+
 
 class WavFile:
     """A 16-bit WAV file of exactly what was written. It gets its name when it is complete."""
@@ -43,6 +46,11 @@ class WavFile:
         self.abandon()
         self._partial.replace(self._path)
 
+    def discard(self) -> None:
+        """See `Sink`."""
+        self.abandon()
+        self._partial.unlink()
+
     def abandon(self) -> None:
         """Close it; what is not complete keeps the name ``….part``."""
         self._file.close()
@@ -63,6 +71,9 @@ class Player:
     async def finish(self) -> None:
         """See `Sink`."""
         await asyncio.to_thread(self._stream.stop)
+
+    def discard(self) -> None:
+        """See `Sink`."""
 
     def abandon(self) -> None:
         """Be silent now."""

@@ -128,5 +128,36 @@ async def test_failures_have_their_own_exit_codes(
     assert not out.exists()
 
 
-async def test_no_place_to_write(server: Running, tmp_path: Path) -> None:
-    assert await voxwire(server, "Hello.", "--out", str(tmp_path / "absent" / "x.wav")) == say.USAGE
+@pytest.mark.parametrize("text", ["", "  ", "\U0001f389\U0001f389"])
+@pytest.mark.parametrize("how", [[], ["--http"], ["--http", "--format", "mp3"]])
+async def test_where_there_is_nothing_to_speak_a_file_stays_as_it_is(
+    server: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, how: list[str]
+) -> None:
+    out = tmp_path / "good.wav"
+    out.write_bytes(b"what was there")
+    assert await voxwire(server, text, "--out", str(out), *how) == say.DONE
+    assert out.read_bytes() == b"what was there"
+    assert os.listdir(tmp_path) == ["good.wav"]
+    told = capsys.readouterr().err
+    assert "nothing in the text can be spoken" in told
+    assert "wrote" not in told
+
+
+@pytest.mark.parametrize("how", [[], ["--http"], ["--http", "--format", "mp3"]])
+async def test_no_place_to_write(
+    server: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: list[str]
+) -> None:
+    out = tmp_path / "absent" / "x.wav"
+    assert await voxwire(server, "Hello.", "--out", str(out), *how) == say.USAGE
+    assert capsys.readouterr().err == f"voxwire say: --out {out}: there is no folder {out.parent}\n"
+    assert await voxwire(server, "Hello.", "--out", str(tmp_path), *how) == say.USAGE
+    assert "that is a folder" in capsys.readouterr().err
+
+
+async def test_what_cannot_be_written_is_told_by_its_name(
+    server: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "x.wav"
+    (tmp_path / "x.wav.part").mkdir()
+    assert await voxwire(server, "Hello.", "--out", str(out)) == say.USAGE
+    assert capsys.readouterr().err == f"voxwire say: cannot write {out}: Is a directory\n"

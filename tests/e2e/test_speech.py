@@ -12,7 +12,7 @@ from scripts.eval.asr import Recogniser
 from scripts.eval.scoring import score
 from scripts.eval.sentences import everyday
 from tests.support.offline import speak_offline
-from tests.support.speaking import Said, say, say_all
+from tests.support.speaking import RATE, Said, say, say_all
 
 SENTENCES = 40
 SEED = 11
@@ -41,8 +41,22 @@ async def test_speech_over_opus_is_as_intelligible_as_the_model_offline(
     print(f"word error rate: served {served_rate:.3f}, offline {offline_rate:.3f}")
     assert served_rate <= offline_rate + 0.02
     assert served_rate <= 0.15
-    scores = [score(text, transcript) for text, transcript in zip(texts, heard, strict=True)]
-    assert [s.hypothesis for s in scores if not s.hypothesis or s.looped] == []
+    doubtful = [s for s, transcript in zip(said, heard, strict=True) if _is_broken(s.text, transcript)]
+    # The recogniser loses a word now and then: what it says must be confirmed by its slow, careful setting.
+    again = Recogniser(threads=2, full_window=True).transcribe([s.pcm for s in doubtful])
+    broken = [
+        (s.voice, s.text, transcript, len(s.pcm) / RATE, [w.text for w in s.words])
+        for s, transcript in zip(doubtful, again, strict=True)
+        if _is_broken(s.text, transcript)
+    ]
+    assert broken == [], "empty, cut off or repeated"
+
+
+def _is_broken(text: str, transcript: str) -> bool:
+    """Empty, cut off, or the same again and again; three equal digits in a row are not that."""
+    verdict = score(text, transcript)
+    goes_round = verdict.looped and len(verdict.hypothesis.split()) > 1.3 * verdict.words
+    return not verdict.hypothesis or verdict.truncated or goes_round
 
 
 async def test_text_at_a_language_models_pace_is_spoken_completely(

@@ -67,7 +67,14 @@ def _serve(settings: "Settings", sockets: Sequence[socket.socket]) -> int:
         print(f"voxwire serve: {error}", file=sys.stderr)
         return EXIT_USAGE
     print(f"voxwire: loading model {engine.info.name} ...", file=sys.stderr, flush=True)
-    return run(app, partial(print, flush=True), sockets)
+    code = run(app, partial(print, flush=True), sockets)
+    if (failure := app.state.runtime.failure) is not None:
+        print(f"voxwire serve: {_in_a_line(failure)}", file=sys.stderr, flush=True)
+    return code
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def key(options: argparse.Namespace) -> int:

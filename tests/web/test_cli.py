@@ -76,3 +76,25 @@ def test_say_does_not_wait_for_what_the_server_needs() -> None:
     child = subprocess.run([sys.executable, "-c", _SAY], capture_output=True, text=True, check=True)
     assert "--words" in child.stdout
     assert "slow: set()" in child.stdout
+
+
+_FAILING = """
+import sys
+from engine.errors import EngineDead
+from engine.fake import FakeEngine
+from web import cli, engines
+
+class Broken(FakeEngine):
+    async def start(self):
+        raise EngineDead("vLLM did not start: RuntimeError: no\\n  memory")
+
+if __name__ == "__main__":
+    engines.make_engine = lambda settings: Broken()
+    sys.exit(cli.main(["serve", "--port", "0"]))
+"""
+
+
+def test_the_last_line_says_why_the_engine_cannot_start() -> None:
+    child = subprocess.run([sys.executable, "-c", _FAILING], capture_output=True, text=True)
+    assert child.returncode == 1
+    assert child.stderr.splitlines()[-1] == "voxwire serve: vLLM did not start: RuntimeError: no memory"

@@ -22,6 +22,7 @@ _T = TypeVar("_T")
 
 _MAX_BUDGET_MS = 60_000.0
 _MAX_MIN_CHARS = 1_000
+_SHOWN = 1e15
 _MAX_SEED = 2**63 - 1
 
 
@@ -150,11 +151,13 @@ def _check_sampling(sampling: Sampling) -> None:
     _within("sampling.temperature", sampling.temperature, 0.0, 2.0)
     _within("sampling.top_p", sampling.top_p, 0.01, 1.0)
     _within("sampling.top_k", sampling.top_k, 1, 100_000)
-    _within("sampling.repetition_penalty", sampling.repetition_penalty, 0.5, 2.0)
+    _within("sampling.repetition_penalty", sampling.repetition_penalty, 1.0, 2.0)
     _within("sampling.seed", sampling.seed, 0, _MAX_SEED)
 
 
 def _within(name: str, value: float | None, low: float, high: float) -> float | None:
-    if value is not None and not (math.isfinite(value) and low <= value <= high):
-        raise InvalidRequest(f"must be from {low:g} to {high:g}, got {value:g}", name)
+    if value is not None and not low <= value <= high:
+        # A whole number of a message can be longer than a float or Python's own int() to str() takes.
+        given = f"{value:g}" if abs(value) < _SHOWN else "a number far outside"
+        raise InvalidRequest(f"must be from {low:.15g} to {high:.15g}, got {given}", name)
     return value

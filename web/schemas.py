@@ -38,7 +38,7 @@ class SpeechBody(Strict):
         str | None, Field(description="Refused unless empty: no model here follows any.")
     ] = None
     language: Annotated[str | None, Field(max_length=35, description="BCP 47 tag.")] = None
-    seed: Annotated[int | None, Field(ge=0, lt=2**63, description="Same seed, same audio.")] = None
+    seed: Annotated[int | None, Field(ge=0, lt=2**63, description="Same seed, same speech.")] = None
 
 
 class ErrorDetail(BaseModel):

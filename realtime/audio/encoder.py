@@ -81,13 +81,14 @@ class FramingEncoder:
         return packet
 
 
-def make_encoder(fmt: AudioFormat, model_rate: int, *, backend: Backend = "pyav") -> PacketEncoder:
+def make_encoder(fmt: AudioFormat, model_rate: int, *, backend: Backend | None = None) -> PacketEncoder:
     """An encoder for one utterance of samples at ``model_rate`` Hz. Takes about 0.1 ms.
 
-    ``backend`` is the binding of Opus; raises `OpusUnavailable` if it is ``libopus`` and there is none.
+    ``backend`` is the binding of Opus, by default the one that can do what ``fmt`` asks for; raises
+    `OpusUnavailable` if it is ``libopus`` and there is none.
     """
     if fmt.encoding == "opus":
-        port = open_opus(fmt, backend)
+        port = open_opus(fmt, backend or ("libopus" if fmt.dtx else "pyav"))
         codec = FrameCodec(port.encode, port.pre_skip, whole_frames=True)
     else:
         codec = _SAMPLE_CODECS[fmt.encoding]

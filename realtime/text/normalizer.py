@@ -40,6 +40,8 @@ _RATE = re.compile(r"(?<=[a-z]s)/(year|month|week|day|hour|minute|second|night|p
 _SUFFIX = re.compile(r"'(?:s|t|re|ve|ll|d|m)\b")
 _UNSAID = re.compile(r"[^a-z'.,?!;:-]")
 _CHUNK = re.compile(r".{1,40}")  # nobody says a longer word; a model would lose itself in it
+_RUN = re.compile(r"([a-z])\1\1+")
+"""Drawn-out letters ("aaaaah"): nothing the model was taught to read."""
 _LETTER = re.compile(r"[a-z]")
 _NAMES = {
     "&": "and", "=": "equals", "@": "at", "%": "percent", "×": "times", "÷": "divided by", "≈": "about",
@@ -119,7 +121,7 @@ class _Sentence:
     def add(self, said: str, start: int, end: int) -> None:
         """Add the words of one item that stands at folded ``start:end``."""
         clean = (part for word in said.split() for part in _CHUNK.findall(_UNSAID.sub("", word)))
-        kept = [part for part in clean if _LETTER.search(part)]
+        kept = [_RUN.sub(r"\1\1", part) for part in clean if _LETTER.search(part)]
         at = self.piece.at
         span = at[start], max(at[end], at[start] + 1)
         self.spoken += kept

@@ -121,10 +121,16 @@ class TestStart:
             (SessionOptions(sampling=Sampling(top_k=0)), "invalid_request", "sampling.top_k", "from 1"),
             (SessionOptions(sampling=Sampling(seed=-1)), "invalid_request", "sampling.seed", "from 0"),
             (
+                SessionOptions(sampling=Sampling(top_k=10**400)),
+                "invalid_request",
+                "sampling.top_k",
+                "far outside",
+            ),
+            (
                 SessionOptions(sampling=Sampling(repetition_penalty=0)),
                 "invalid_request",
                 "sampling.repetition_penalty",
-                "0.5",
+                "from 1 to 2",
             ),
         ],
         ids=lambda value: value if isinstance(value, str) else "",

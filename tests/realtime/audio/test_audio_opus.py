@@ -239,3 +239,9 @@ def test_encoding_lets_other_threads_run(backend: Backend) -> None:
     finally:
         sys.setswitchinterval(interval)
     assert turns > 5
+
+
+def test_what_one_binding_cannot_do_the_other_is_taken_for() -> None:
+    encoder = make_encoder(AudioFormat(dtx=True), 24_000)
+    packets = [*encoder.encode(np.zeros(24_000, np.float32)), *encoder.finish()]
+    assert min(len(packet.payload) for packet in packets) <= 2

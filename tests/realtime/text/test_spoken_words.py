@@ -206,3 +206,7 @@ CASES: dict[str, list[tuple[str, str]]] = {
 )
 def test_written_to_spoken(written: str, spoken: str) -> None:
     assert spoken_form(written) == spoken
+
+
+def test_drawn_out_letters_are_cut_to_two() -> None:
+    assert spoken_form("Aaaaaaah, that is soooo good!") == "aah, that is soo good!"

@@ -8,7 +8,9 @@ import pytest
 from scripts.bench.served import free_port
 from tests.support.browser import browser, chromium_or_skip
 from tests.support.fake_server import fake_server
+from tests.support.heard import heard, lines, tap
 
+_READY = "document.querySelector('#state').dataset.state === 'ready'"
 _TEXT = "One two three four five six seven eight nine ten."
 
 _OPEN = """
@@ -107,6 +109,30 @@ async def test_a_browser_hears_it_and_can_interrupt(site: str) -> None:
         assert said["heardText"].startswith("One two")
         again = await page.js(_SPEAK.replace("TEXT", repr("Again.")))
         assert again["state"] == "ended", "the next one is heard"
+        assert page.console == []
+
+
+async def test_the_page_over_webrtc(site: str) -> None:
+    async with browser(chromium_or_skip()) as page:
+        await page.size(1280, 860)
+        await page.goto(site)
+        await page.until(_READY, 30)
+        for select, value in (("encoding", "pcm_s16le"), ("transport", "webrtc")):
+            await page.js(
+                f"(() => {{ const list = document.querySelector('#{select}'); list.value = '{value}';"
+                " list.dispatchEvent(new Event('change')); })()"
+            )
+            await page.until(_READY, 30)
+        await tap(page)
+        assert await page.js("tapped.speaker.session.transport.media") == "track"
+        await page.js("document.querySelector('#sheet').focus()")
+        await page.type("One two three. ")
+        [line] = await lines(page, within_s=30)
+        assert (line["state"], line["error"]) == ("ended", None)
+        assert line["played"] == line["done"]["samples"]
+        sound = await heard(page)
+        spoken = sound.between(round(line["start"]), round(line["end"]))
+        assert abs(spoken).max() > 0.05
         assert page.console == []
 
 

@@ -6,7 +6,7 @@ utterance's first sample.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Literal, Protocol, Self, TypeVar
 
 import numpy as np
@@ -69,6 +69,18 @@ class Sampling:
             _or(self.repetition_penalty, defaults.repetition_penalty),
             _or(self.seed, defaults.seed),
         )
+
+
+SAMPLING_LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "temperature": (0.0, 2.0),
+        "top_p": (0.01, 1.0),
+        "top_k": (1, 100_000),
+        "repetition_penalty": (1.0, 2.0),
+        "seed": (0, 2**63 - 1),
+    }
+)
+"""Smallest and largest value of each field of `Sampling`, for whoever checks what was asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ class FakeStream:
         self._error: EngineError | None = None
         self._planned: deque[EngineEvent | Samples] = deque()
         self._segment = self._word = self._spoken = self._made = 0
-        self._calls, self._begun = 0, False
+        self._begun = False
         self._opened_s = asyncio.get_running_loop().time()
         self._first_ms = 0.0
 
@@ -216,15 +216,10 @@ class FakeStream:
     def push(self, words: Sequence[SpokenWord], *, end_segment: bool = False) -> None:
         if not self._closed.is_set():
             self._feed.push(words, end_segment=end_segment)
-            self._called()
+            self._changed.set()
 
     def finish(self) -> None:
         self._feed.finish()
-        self._called()
-
-    def _called(self) -> None:
-        if not self._begun:
-            self._calls += 1
         self._changed.set()
 
     def grant(self, until: int) -> None:
@@ -291,7 +286,7 @@ class FakeStream:
             return True
         if not self._begun:
             self._begun = True
-            self._planned.append(SpeechBegun(self._calls))
+            self._planned.append(SpeechBegun(self._feed.calls))
         first, count, ended = self._feed.segment(self._segment)
         if ended and self._word >= max(first, count - self._fault.skip_words):
             end = self._made + self._cut(np.zeros(_PAUSE_FRAMES * FRAME_SAMPLES, np.float32))

@@ -44,9 +44,8 @@ class GenerationPolicy:
 class Marks:
     """Moments (clock seconds) and figures on the way to the first code."""
 
-    calls: int = 0
-    """Calls of `Generation.push` and `Generation.finish`, until the first request."""
-    begun: bool = False
+    begun_after: int | None = None
+    """Calls of `Generation.push` and `Generation.finish` before the first request; None: not made yet."""
     usage: Usage | None = None
     queue_ms: float = 0.0
     prefill_ms: float = 0.0
@@ -122,16 +121,11 @@ class Generation:
             if not self._model.word_pattern.fullmatch(word.spoken):
                 raise RequestRejected("words", f"{self._model.info.name} cannot read {word.spoken!r}")
         self._feed.push(words, end_segment=end_segment)
-        self._called()
+        self._input.set()
 
     def finish(self) -> None:
         """See `SpeechStream.finish`."""
         self._feed.finish()
-        self._called()
-
-    def _called(self) -> None:
-        if not self.marks.begun:
-            self.marks.calls += 1
         self._input.set()
 
     def grant(self, until: int) -> None:
@@ -192,8 +186,8 @@ class Generation:
 
     async def _run_step(self, segment: _Segment, step: Give | Continue) -> None:
         layout, now = self._model.layout, segment.progress
-        if not self.marks.begun:
-            self.marks.begun = True
+        if self.marks.begun_after is None:
+            self.marks.begun_after = self._feed.calls
             self._changed.set()
         if isinstance(step, Give):
             given = now.given + step.words

@@ -1,13 +1,11 @@
 """What enters the engine: checks before anything is spent, and the words given so far. Pure."""
 
-import math
 from collections.abc import Sequence
 
-from engine.contract import ModelInfo, Sampling, SpeechRequest, SpokenWord, VoiceInfo
+from engine.contract import SAMPLING_LIMITS, ModelInfo, SpeechRequest, SpokenWord, VoiceInfo
 from engine.errors import RequestRejected, VoiceNotFound
 
 _MAX_SPOKEN = 128
-_MAX_SEED = 2**63
 
 
 def find_voice(info: ModelInfo, name: str) -> VoiceInfo:
@@ -27,20 +25,10 @@ def check_request(info: ModelInfo, request: SpeechRequest) -> None:
     if not slowest <= request.speed <= fastest:
         allowed = f"between {slowest} and {fastest}" if fastest > slowest else f"only {slowest}"
         raise RequestRejected("speed", f"model {info.name} allows {allowed}, got {request.speed}")
-    _check_sampling(request.sampling)
-
-
-def _check_sampling(sampling: Sampling) -> None:
-    _within("temperature", sampling.temperature, 0.0, 2.0)
-    _within("top_p", sampling.top_p, 0.01, 1.0)
-    _within("top_k", sampling.top_k, 1, 100_000)
-    _within("repetition_penalty", sampling.repetition_penalty, 0.5, 2.0)
-    _within("seed", sampling.seed, 0, _MAX_SEED - 1)
-
-
-def _within(field: str, value: float | None, low: float, high: float) -> None:
-    if value is not None and not (math.isfinite(value) and low <= value <= high):
-        raise RequestRejected(field, f"must be between {low} and {high}, got {value}")
+    for name, (low, high) in SAMPLING_LIMITS.items():
+        value = getattr(request.sampling, name)
+        if value is not None and not low <= value <= high:
+            raise RequestRejected(name, f"must be between {low} and {high}, got {value}")
 
 
 class WordFeed:
@@ -55,6 +43,8 @@ class WordFeed:
         self.words: list[SpokenWord] = []
         self.ends: list[int] = []
         self.finished = False
+        self.calls = 0
+        """Calls of `push` and `finish` that were taken."""
 
     def push(self, words: Sequence[SpokenWord], *, end_segment: bool) -> None:
         """Add words. Raises `RequestRejected` (and adds none) when one is malformed or they are too many."""
@@ -65,6 +55,7 @@ class WordFeed:
         for word in words:
             _check_word(word)
         self.words.extend(words)
+        self.calls += 1
         if end_segment:
             self._end()
 
@@ -72,6 +63,7 @@ class WordFeed:
         """No more words; ends the open segment. Doing it twice is the same as once."""
         self._end()
         self.finished = True
+        self.calls += 1
 
     def _end(self) -> None:
         if len(self.words) > (self.ends[-1] if self.ends else 0):

@@ -169,9 +169,10 @@ class UtteranceStream:
     async def _next(self) -> EngineEvent | None:
         while not self._closed:
             self._raise_failure()
-            if self._generation.marks.begun and not self._told_begun:
+            calls = self._generation.marks.begun_after
+            if calls is not None and not self._told_begun:
                 self._told_begun = True
-                return SpeechBegun(self._generation.marks.calls)
+                return SpeechBegun(calls)
             if self._ready:
                 return self._ready.popleft()
             if self._step is None:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeVar, get_args
 
-from engine.contract import ModelInfo, Sampling
+from engine.contract import SAMPLING_LIMITS, ModelInfo, Sampling
 from realtime.audio.formats import AudioFormat, FormatError, FormatRequest
 from realtime.errors import InvalidRequest, NotFound
 from realtime.text.front_end import LANGUAGES
@@ -23,7 +23,6 @@ _T = TypeVar("_T")
 _MAX_BUDGET_MS = 60_000.0
 _MAX_MIN_CHARS = 1_000
 _SHOWN = 1e15
-_MAX_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +147,8 @@ def _speed(speed: float, info: ModelInfo) -> float:
 
 
 def _check_sampling(sampling: Sampling) -> None:
-    _within("sampling.temperature", sampling.temperature, 0.0, 2.0)
-    _within("sampling.top_p", sampling.top_p, 0.01, 1.0)
-    _within("sampling.top_k", sampling.top_k, 1, 100_000)
-    _within("sampling.repetition_penalty", sampling.repetition_penalty, 1.0, 2.0)
-    _within("sampling.seed", sampling.seed, 0, _MAX_SEED)
+    for name, (low, high) in SAMPLING_LIMITS.items():
+        _within(f"sampling.{name}", getattr(sampling, name), low, high)
 
 
 def _within(name: str, value: float | None, low: float, high: float) -> float | None:

@@ -6,7 +6,8 @@ gone when `SessionDriver.run` returns.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -35,6 +36,10 @@ _SLICE_CHARS = 400
 
 class ChannelClosed(Exception):
     """The connection is gone."""
+
+
+class Unforeseen(Exception):
+    """What broke has no name among our errors; it is in the log, and the client is told no details."""
 
 
 class Channel(Protocol):
@@ -127,19 +132,30 @@ class SessionDriver:
         return self._group.create_task(self._guarded(work, index))
 
     async def _guarded(self, work: Work, index: int | None) -> None:
-        """The boundary at which whatever breaks inside a session becomes the session's failure."""
+        """Run a task; what breaks in it becomes the session's failure."""
         try:
-            await work()
+            with self._boundary(index):
+                await work()
         except ChannelClosed:
             self._session.connection_lost(self._clock.now())
             self._written.set()
             self._perform()
+        except Unforeseen as error:
+            self._fail(error, index)
         except (EngineError, RealtimeError) as error:
             if index is None or index in self._streams:
                 self._fail(error, index)
+
+    @contextmanager
+    def _boundary(self, index: int | None) -> Iterator[None]:
+        """The one place that takes whatever breaks inside a session: logged, it has a name from here on."""
+        try:
+            yield
+        except (ChannelClosed, EngineError, RealtimeError):
+            raise
         except Exception as error:
             logger.exception("session broke", extra={"session": self.id, "index": index})
-            self._fail(error, index)
+            raise Unforeseen from error
 
     async def _read(self) -> None:
         while True:
@@ -260,12 +276,10 @@ class SessionDriver:
         match effect:
             case do.OpenStream() | do.PushWords() | do.FinishWords() | do.Grant():
                 try:
-                    self._command_stream(effect)
-                except EngineError as error:
-                    self._session.failed(error, self._clock.now(), effect.index)
-                except Exception as error:
-                    # As in `_guarded`; here, because the writer performs effects and must live to tell.
-                    logger.exception("session broke", extra={"session": self.id, "index": effect.index})
+                    # Here too, because the writer performs effects and must live to tell.
+                    with self._boundary(effect.index):
+                        self._command_stream(effect)
+                except (EngineError, RealtimeError, Unforeseen) as error:
                     self._session.failed(error, self._clock.now(), effect.index)
             case do.CloseStream(index):
                 self._cancel_stream(index)

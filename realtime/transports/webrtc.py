@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -209,15 +209,14 @@ class RtcPeers:
             raise ServerOverloaded(f"all {self.hub.limits.sessions} sessions are in use", _RETRY_AFTER_S)
         peer = RtcPeer(self.hub.new_id(), offer, self, caller)
         self._peers[peer.id] = peer
-        try:
-            async with asyncio.timeout(_ANSWER_S):
-                answer = await peer.answer()
-        except TimeoutError as error:
-            await self._forget(peer)
-            raise ServerOverloaded("no answer could be made in time", _RETRY_AFTER_S) from error
-        except BaseException:
-            await self._forget(peer)
-            raise
+        async with AsyncExitStack() as unless_answered:
+            unless_answered.push_async_callback(self._forget, peer)
+            try:
+                async with asyncio.timeout(_ANSWER_S):
+                    answer = await peer.answer()
+            except TimeoutError as error:
+                raise ServerOverloaded("no answer could be made in time", _RETRY_AFTER_S) from error
+            unless_answered.pop_all()
         task = asyncio.create_task(peer.run(lease), name=f"peer {peer.id}")
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._over(peer, done))

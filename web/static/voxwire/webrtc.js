@@ -1,5 +1,6 @@
 /** The WebRTC transport: JSON on a data channel, audio on a track. Signalling is one HTTP request. */
 
+import { endpoint } from "./address.js";
 import { ConnectFailed, ServerError } from "./errors.js";
 import { TrackPlayer } from "./track-player.js";
 
@@ -24,14 +25,7 @@ export class WebRtcTransport {
 
   /** @param {string | URL} [url] of the server: its page's address, or that of `/v1/rtc` */
   constructor(url = globalThis.location?.href) {
-    const address = new URL(url);
-    address.protocol = address.protocol.replace("ws", "http");
-    if (!address.pathname.endsWith("/v1/rtc")) {
-      address.pathname = "/v1/rtc";
-      address.search = "";
-    }
-    address.hash = "";
-    this.url = address.href;
+    this.url = endpoint(url, "http", "/v1/rtc");
     this.media = "track";
     this.onmessage = this.onframe = this.onclose = () => {};
   }

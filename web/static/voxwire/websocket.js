@@ -1,5 +1,6 @@
 /** The WebSocket transport: JSON text frames for control, binary frames for audio. */
 
+import { endpoint } from "./address.js";
 import { ConnectFailed } from "./errors.js";
 
 const SUBPROTOCOL = "voxwire.v1";
@@ -21,14 +22,7 @@ export class WebSocketTransport {
 
   /** @param {string | URL} [url] of the server: its page's address, or that of `/v1/stream` */
   constructor(url = globalThis.location?.href) {
-    const address = new URL(url);
-    address.protocol = address.protocol.replace("http", "ws");
-    if (!address.pathname.endsWith("/v1/stream")) {
-      address.pathname = "/v1/stream";
-      address.search = "";
-    }
-    address.hash = "";
-    this.url = address.href;
+    this.url = endpoint(url, "ws", "/v1/stream");
     this.media = "frames";
     this.onmessage = this.onframe = this.onclose = () => {};
     this.#socket = null;

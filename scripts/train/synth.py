@@ -191,7 +191,7 @@ def work(
             try:
                 tuner.start()
                 made = run(batch)
-            except Exception as error:  # a bad pass must not end the worker
+            except (RuntimeError, ValueError, IndexError) as error:  # a bad pass must not end the worker
                 errors += 1
                 print("error", type(error).__name__, str(error)[:300], flush=True)
                 tuner.failed()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from scripts.bench.load import deltas
 from scripts.bench.served import Served
 from scripts.eval.asr import Recogniser
 from scripts.eval.scoring import score
@@ -145,12 +146,7 @@ async def test_any_cutting_of_the_text_is_spoken_as_the_same_words(exact_server:
     text = "It costs $3.50, e.g. at 7:30 p.m. on Jan. 5th, Dr. Smith said."
     whole = await say(exact_server.ws, text, "tess", segment=WHOLE, sampling={"seed": SEED})
     for seed in range(3):
-        cut = random.Random(seed)
-        pieces, at = [], 0
-        while at < len(text):
-            size = cut.randint(1, 5)
-            pieces.append(text[at : at + size])
-            at += size
+        pieces = list(deltas(text, random.Random(seed)))
         again = await say(
             exact_server.ws, text, "tess", deltas=pieces, segment=WHOLE, sampling={"seed": SEED}
         )
